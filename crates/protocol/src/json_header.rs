@@ -1,0 +1,335 @@
+//! JSON headers, read in one pass over the bytes and written without a tree in between.
+
+use std::borrow::Cow;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::fields::{ExtFields, Span};
+use crate::frame::{Command, FrameError, Head, Language, decimal};
+
+pub(crate) fn read(header: Bytes) -> Result<Command, FrameError> {
+    let text = std::str::from_utf8(&header).map_err(|_| FrameError::MalformedHeader("not UTF-8"))?;
+    let mut scan = Scanner { text: text.as_bytes(), at: 0 };
+    let mut command = Command::request(0);
+    command.language = Language::OTHER;
+    command.version = 0;
+    let mut spans = Vec::new();
+    scan.object(&mut |scan, key, _| {
+        match &scan.text[key.0 as usize..key.1 as usize] {
+            b"code" => command.code = scan.number()?,
+            b"flag" => command.flag = scan.number()?,
+            b"opaque" => command.opaque = scan.number()?,
+            b"version" => command.version = scan.number()?,
+            b"language" => {
+                if let Some(value) = scan.scalar()? {
+                    command.language = Language::from_name(&scan.string(value));
+                }
+            }
+            b"remark" => {
+                if let Some(value) = scan.scalar()? {
+                    command.remark = Some(Cow::Owned(scan.string(value).into_owned()));
+                }
+            }
+            b"extFields" => {
+                if scan.peek() == Some(b'{') {
+                    spans.reserve(16);
+                    scan.object(&mut |scan, key, key_escaped| {
+                        if let Some(value) = scan.scalar()? {
+                            let (value, value_escaped) = (value.span, value.escaped);
+                            spans.push(Span { key, value, key_escaped, value_escaped });
+                        }
+                        Ok(())
+                    })?;
+                } else {
+                    scan.skip_value(0)?;
+                }
+            }
+            _ => scan.skip_value(0)?,
+        }
+        Ok(())
+    })?;
+    scan.end()?;
+    command.fields = ExtFields::received(header, spans);
+    Ok(command)
+}
+
+pub(crate) fn write(out: &mut BytesMut, head: &Head<'_>, fields: &mut dyn FnMut(&mut crate::frame::FieldWriter<'_>)) {
+    out.reserve(192 + head.remark.map_or(0, str::len));
+    let mut digits = [0u8; 20];
+    out.extend_from_slice(b"{\"code\":");
+    out.extend_from_slice(decimal(head.code.into(), &mut digits).as_bytes());
+    let mark = out.len();
+    out.extend_from_slice(b",\"extFields\":{");
+    let mut writer = crate::frame::FieldWriter::Json(FieldWriter { out, first: true });
+    fields(&mut writer);
+    let empty = matches!(&writer, crate::frame::FieldWriter::Json(w) if w.first);
+    if empty {
+        out.truncate(mark);
+    } else {
+        out.put_u8(b'}');
+    }
+    out.extend_from_slice(b",\"flag\":");
+    out.extend_from_slice(decimal(head.flag.into(), &mut digits).as_bytes());
+    out.extend_from_slice(b",\"language\":\"");
+    out.extend_from_slice(head.language.name().as_bytes());
+    out.extend_from_slice(b"\",\"opaque\":");
+    out.extend_from_slice(decimal(head.opaque.into(), &mut digits).as_bytes());
+    if let Some(remark) = head.remark {
+        out.extend_from_slice(b",\"remark\":");
+        write_string(out, remark);
+    }
+    out.extend_from_slice(b",\"serializeTypeCurrentRPC\":\"JSON\",\"version\":");
+    out.extend_from_slice(decimal(head.version.into(), &mut digits).as_bytes());
+    out.put_u8(b'}');
+}
+
+/// Writes the members of `extFields`.
+#[derive(Debug)]
+pub struct FieldWriter<'a> {
+    out: &'a mut BytesMut,
+    first: bool,
+}
+
+impl FieldWriter<'_> {
+    pub(crate) fn pair(&mut self, key: &str, value: &str) {
+        if !self.first {
+            self.out.put_u8(b',');
+        }
+        self.first = false;
+        write_string(self.out, key);
+        self.out.put_u8(b':');
+        write_string(self.out, value);
+    }
+}
+
+/// Writes a JSON string, escaping what JSON demands and leaving the rest as UTF-8.
+pub(crate) fn write_string(out: &mut BytesMut, text: &str) {
+    out.put_u8(b'"');
+    let mut plain = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        out.extend_from_slice(&text.as_bytes()[plain..at]);
+        plain = at + 1;
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0C => out.extend_from_slice(b"\\f"),
+            other => {
+                const HEX: &[u8; 16] = b"0123456789abcdef";
+                out.extend_from_slice(b"\\u00");
+                out.put_u8(HEX[usize::from(other >> 4)]);
+                out.put_u8(HEX[usize::from(other & 15)]);
+            }
+        }
+    }
+    out.extend_from_slice(&text.as_bytes()[plain..]);
+    out.put_u8(b'"');
+}
+
+/// Resolves the escapes of a JSON string's inside. Lone surrogates become the replacement character.
+pub(crate) fn unescape(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let mut chars = rest[at + 1..].chars();
+        match chars.next() {
+            Some('n') => out.push('\n'),
+            Some('r') => out.push('\r'),
+            Some('t') => out.push('\t'),
+            Some('b') => out.push('\u{8}'),
+            Some('f') => out.push('\u{c}'),
+            Some('u') => {
+                let (decoded, left) = unescape_unicode(chars.as_str());
+                out.push(decoded);
+                rest = left;
+                continue;
+            }
+            Some(other) => out.push(other),
+            None => {}
+        }
+        rest = chars.as_str();
+    }
+    out.push_str(rest);
+    out
+}
+
+/// `text` stands after `\u`; returns the character and what follows it.
+fn unescape_unicode(text: &str) -> (char, &str) {
+    let unit = |text: &str| text.get(..4).and_then(|hex| u16::from_str_radix(hex, 16).ok());
+    let Some(first) = unit(text) else {
+        return (char::REPLACEMENT_CHARACTER, text);
+    };
+    let after = &text[4..];
+    if let Some(low) = after.strip_prefix("\\u").and_then(unit)
+        && let Some(Ok(pair)) = char::decode_utf16([first, low]).next()
+        && (0xD800..0xDC00).contains(&first)
+    {
+        return (pair, &after[6..]);
+    }
+    (char::from_u32(first.into()).unwrap_or(char::REPLACEMENT_CHARACTER), after)
+}
+
+/// A scalar's place: for strings the inside of the quotes.
+#[derive(Clone, Copy)]
+struct Scalar {
+    span: (u32, u32),
+    escaped: bool,
+}
+
+type Member<'f> = &'f mut dyn FnMut(&mut Scanner<'_>, (u32, u32), bool) -> Result<(), FrameError>;
+
+struct Scanner<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+const DEEPEST: usize = 32;
+
+impl Scanner<'_> {
+    fn fail<T>(&self, why: &'static str) -> Result<T, FrameError> {
+        Err(FrameError::MalformedHeader(why))
+    }
+
+    fn peek(&mut self) -> Option<u8> {
+        while let Some(byte) = self.text.get(self.at) {
+            if !matches!(byte, b' ' | b'\t' | b'\r' | b'\n') {
+                return Some(*byte);
+            }
+            self.at += 1;
+        }
+        None
+    }
+
+    fn expect(&mut self, byte: u8, why: &'static str) -> Result<(), FrameError> {
+        if self.peek() != Some(byte) {
+            return self.fail(why);
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), FrameError> {
+        if self.peek().is_some() { self.fail("bytes after the header object") } else { Ok(()) }
+    }
+
+    fn object(&mut self, member: Member<'_>) -> Result<(), FrameError> {
+        self.expect(b'{', "no object")?;
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            if self.peek() != Some(b'"') {
+                return self.fail("no member name");
+            }
+            let key = self.quoted()?;
+            self.expect(b':', "no colon after a member name")?;
+            member(self, key.span, key.escaped)?;
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                _ => return self.fail("object does not end"),
+            }
+        }
+    }
+
+    /// Stands on the opening quote.
+    fn quoted(&mut self) -> Result<Scalar, FrameError> {
+        let start = self.at + 1;
+        let mut at = start;
+        let mut escaped = false;
+        loop {
+            match self.text.get(at) {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escaped = true;
+                    at += 2;
+                }
+                Some(_) => at += 1,
+                None => return self.fail("string does not end"),
+            }
+        }
+        self.at = at + 1;
+        Ok(Scalar { span: (start as u32, at as u32), escaped })
+    }
+
+    /// A string, number or boolean; `None` for null, and for objects and arrays, which are passed over.
+    fn scalar(&mut self) -> Result<Option<Scalar>, FrameError> {
+        match self.peek() {
+            Some(b'"') => self.quoted().map(Some),
+            Some(b'{' | b'[') => self.skip_value(0).map(|()| None),
+            _ => {
+                let word = self.word()?;
+                let text = &self.text[word.span.0 as usize..word.span.1 as usize];
+                Ok(if text == b"null" { None } else { Some(word) })
+            }
+        }
+    }
+
+    fn word(&mut self) -> Result<Scalar, FrameError> {
+        self.peek();
+        let start = self.at;
+        while let Some(b'-' | b'+' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'_') = self.text.get(self.at) {
+            self.at += 1;
+        }
+        if self.at == start {
+            return self.fail("no value");
+        }
+        Ok(Scalar { span: (start as u32, self.at as u32), escaped: false })
+    }
+
+    fn string(&self, value: Scalar) -> Cow<'_, str> {
+        let raw = std::str::from_utf8(&self.text[value.span.0 as usize..value.span.1 as usize]).unwrap_or_default();
+        if value.escaped { Cow::Owned(unescape(raw)) } else { Cow::Borrowed(raw) }
+    }
+
+    /// An integer, quoted or not; null reads as zero.
+    fn number(&mut self) -> Result<i32, FrameError> {
+        match self.scalar()? {
+            None => Ok(0),
+            Some(value) => match self.string(value).trim().parse::<i32>() {
+                Ok(number) => Ok(number),
+                Err(_) => self.fail("a number is none"),
+            },
+        }
+    }
+
+    fn skip_value(&mut self, depth: usize) -> Result<(), FrameError> {
+        if depth > DEEPEST {
+            return self.fail("nested too deeply");
+        }
+        match self.peek() {
+            Some(b'"') => self.quoted().map(drop),
+            Some(b'{') => self.object(&mut |scan, _, _| scan.skip_value(depth + 1)),
+            Some(b'[') => {
+                self.at += 1;
+                if self.peek() == Some(b']') {
+                    self.at += 1;
+                    return Ok(());
+                }
+                loop {
+                    self.skip_value(depth + 1)?;
+                    match self.peek() {
+                        Some(b',') => self.at += 1,
+                        Some(b']') => {
+                            self.at += 1;
+                            return Ok(());
+                        }
+                        _ => return self.fail("array does not end"),
+                    }
+                }
+            }
+            _ => self.word().map(drop),
+        }
+    }
+}

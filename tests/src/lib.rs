@@ -1,0 +1,1 @@
+//! Whole servers, real processes, real clients.
