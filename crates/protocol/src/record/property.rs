@@ -1,0 +1,71 @@
+//! The names of the properties the servers and clients know.
+
+pub const KEYS: &str = "KEYS";
+pub const TAGS: &str = "TAGS";
+pub const WAIT: &str = "WAIT";
+/// The delay level, 1-based.
+pub const DELAY: &str = "DELAY";
+pub const RETRY_TOPIC: &str = "RETRY_TOPIC";
+pub const REAL_TOPIC: &str = "REAL_TOPIC";
+pub const REAL_QUEUE_ID: &str = "REAL_QID";
+pub const TRANSACTION_PREPARED: &str = "TRAN_MSG";
+pub const PRODUCER_GROUP: &str = "PGROUP";
+pub const MIN_OFFSET: &str = "MIN_OFFSET";
+pub const MAX_OFFSET: &str = "MAX_OFFSET";
+pub const BUYER_ID: &str = "BUYER_ID";
+pub const ORIGIN_MESSAGE_ID: &str = "ORIGIN_MESSAGE_ID";
+pub const TRANSFER_FLAG: &str = "TRANSFER_FLAG";
+pub const CORRECTION_FLAG: &str = "CORRECTION_FLAG";
+pub const MQ2_FLAG: &str = "MQ2_FLAG";
+pub const RECONSUME_TIME: &str = "RECONSUME_TIME";
+pub const MSG_REGION: &str = "MSG_REGION";
+pub const TRACE_ON: &str = "TRACE_ON";
+/// The id the client made; the broker fills it in when it is absent.
+pub const UNIQ_KEY: &str = "UNIQ_KEY";
+pub const EXTEND_UNIQ_INFO: &str = "EXTEND_UNIQ_INFO";
+pub const MAX_RECONSUME_TIMES: &str = "MAX_RECONSUME_TIMES";
+pub const CONSUME_START_TIMESTAMP: &str = "CONSUME_START_TIME";
+pub const INNER_NUM: &str = "INNER_NUM";
+pub const INNER_BASE: &str = "INNER_BASE";
+pub const DUP_INFO: &str = "DUP_INFO";
+pub const CHECK_IMMUNITY_TIME_IN_SECONDS: &str = "CHECK_IMMUNITY_TIME_IN_SECONDS";
+pub const TRANSACTION_PREPARED_QUEUE_OFFSET: &str = "TRAN_PREPARED_QUEUE_OFFSET";
+pub const TRANSACTION_ID: &str = "__transactionId__";
+pub const TRANSACTION_CHECK_TIMES: &str = "TRANSACTION_CHECK_TIMES";
+pub const INSTANCE_ID: &str = "INSTANCE_ID";
+pub const CORRELATION_ID: &str = "CORRELATION_ID";
+pub const MESSAGE_REPLY_TO_CLIENT: &str = "REPLY_TO_CLIENT";
+pub const MESSAGE_TTL: &str = "TTL";
+pub const REPLY_MESSAGE_ARRIVE_TIME: &str = "ARRIVE_TIME";
+pub const PUSH_REPLY_TIME: &str = "PUSH_REPLY_TIME";
+pub const CLUSTER: &str = "CLUSTER";
+pub const MESSAGE_TYPE: &str = "MSG_TYPE";
+pub const POP_CK: &str = "POP_CK";
+pub const POP_CK_OFFSET: &str = "POP_CK_OFFSET";
+pub const FIRST_POP_TIME: &str = "1ST_POP_TIME";
+pub const SHARDING_KEY: &str = "__SHARDINGKEY";
+pub const FORWARD_QUEUE_ID: &str = "PROPERTY_FORWARD_QUEUE_ID";
+pub const REDIRECT: &str = "REDIRECT";
+pub const INNER_MULTI_DISPATCH: &str = "INNER_MULTI_DISPATCH";
+pub const INNER_MULTI_QUEUE_OFFSET: &str = "INNER_MULTI_QUEUE_OFFSET";
+pub const TRACE_CONTEXT: &str = "TRACE_CONTEXT";
+pub const TIMER_DELAY_SEC: &str = "TIMER_DELAY_SEC";
+pub const TIMER_DELIVER_MS: &str = "TIMER_DELIVER_MS";
+pub const BORN_HOST: &str = "__BORNHOST";
+pub const BORN_TIMESTAMP: &str = "BORN_TIMESTAMP";
+/// Properties with this prefix live for one request and are never stored.
+pub const TRANSIENT_PREFIX: &str = "__RMQ.TRANSIENT.";
+pub const TRANSIENT_TOPIC_CONFIG: &str = "__RMQ.TRANSIENT.TOPIC_SYS_FLAG";
+pub const TRANSIENT_GROUP_CONFIG: &str = "__RMQ.TRANSIENT.GROUP_SYS_FLAG";
+/// Stands between the keys of one message.
+pub const KEY_SEPARATOR: &str = " ";
+pub const TIMER_ENQUEUE_MS: &str = "TIMER_ENQUEUE_MS";
+pub const TIMER_DEQUEUE_MS: &str = "TIMER_DEQUEUE_MS";
+pub const TIMER_ROLL_TIMES: &str = "TIMER_ROLL_TIMES";
+pub const TIMER_OUT_MS: &str = "TIMER_OUT_MS";
+pub const TIMER_DEL_UNIQKEY: &str = "TIMER_DEL_UNIQKEY";
+pub const TIMER_DELAY_LEVEL: &str = "TIMER_DELAY_LEVEL";
+pub const TIMER_DELAY_MS: &str = "TIMER_DELAY_MS";
+pub const CRC32: &str = "__CRC32#";
+pub const DLQ_ORIGIN_TOPIC: &str = "DLQ_ORIGIN_TOPIC";
+pub const DLQ_ORIGIN_MESSAGE_ID: &str = "DLQ_ORIGIN_MESSAGE_ID";
