@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+pub use protocol::record::BatchItem;
+
 /// One message to append. Bytes are stored as given; bits 4 and 5 of `sys_flag` (address families) are set by the store.
 #[derive(Debug, Clone, Copy)]
 pub struct Append<'a> {
@@ -21,6 +23,8 @@ pub struct Append<'a> {
     pub body: &'a [u8],
     /// The property string, `key 01 value 02 …`, exactly as it is to be stored.
     pub properties: &'a [u8],
+    /// More pairs that follow `properties` on the disk (what the broker adds); a missing separator between the two is put in.
+    pub more_properties: &'a [u8],
 }
 
 /// Several messages of one queue that become neighbouring records with consecutive queue offsets.
@@ -35,14 +39,6 @@ pub struct AppendBatch<'a> {
     pub reconsume_times: i32,
     /// In order; must not be empty.
     pub items: &'a [BatchItem<'a>],
-}
-
-/// One message of a batch.
-#[derive(Debug, Clone, Copy)]
-pub struct BatchItem<'a> {
-    pub flag: i32,
-    pub body: &'a [u8],
-    pub properties: &'a [u8],
 }
 
 /// Where an appended message lies.
