@@ -145,6 +145,12 @@ impl Command {
 
     /// Appends the frame to `out`.
     pub fn encode(&self, out: &mut BytesMut) {
+        self.encode_head(out);
+        out.extend_from_slice(&self.body);
+    }
+
+    /// Appends everything but the body, which must follow.
+    pub fn encode_head(&self, out: &mut BytesMut) {
         let head = Head {
             code: self.code,
             language: self.language,
@@ -164,7 +170,6 @@ impl Command {
             },
             self.body.len(),
         );
-        out.extend_from_slice(&self.body);
     }
 }
 

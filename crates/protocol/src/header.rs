@@ -1,5 +1,7 @@
 //! Typed headers: a struct's fields flattened into a frame's extension fields under their Java names.
 
+use std::borrow::Cow;
+
 use crate::fields::{ExtFields, FieldSink};
 
 /// Why the extension fields do not make a header.
@@ -79,7 +81,8 @@ impl<T: FieldValue> FieldValue for Option<T> {
 }
 
 /// Declares headers. Each field names its key on the wire; `Option` fields may be absent, `= value` gives a default
-/// for a field that Java sends always but reads leniently.
+/// for a field that Java sends always but reads leniently. `Default` gives those defaults too, and zero or empty text to
+/// the required fields.
 ///
 /// ```
 /// protocol::headers! {
@@ -130,7 +133,15 @@ macro_rules! headers {
                 let _ = sink;
             }
         }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $crate::headers!(@default $ty $(, $default)?),)* }
+            }
+        }
     )*};
+    (@default $ty:ty, $default:expr) => { $default };
+    (@default $ty:ty) => { <$ty>::default() };
     (@absent $ty:ty, $key:literal, $default:expr) => { $default };
     (@absent $ty:ty, $key:literal) => {
         match <$ty as $crate::header::FieldValue>::absent() {
@@ -139,3 +150,88 @@ macro_rules! headers {
         }
     };
 }
+
+/// Declares the borrowed counterpart of a header for the requests that come by the thousand: texts are read in place,
+/// in one pass over the fields, and nothing is allocated unless a text has escapes. A field may have several keys.
+macro_rules! borrowed_headers {
+    ($($(#[$meta:meta])* pub struct $name:ident<$life:lifetime> {
+        $($(#[$fmeta:meta])* $field:ident : $ty:ty => $key:literal $(| $other:literal)? $(= $default:expr)?),* $(,)?
+    })*) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $name<$life> {
+            $($(#[$fmeta])* pub $field: $ty,)*
+        }
+
+        impl<$life> $name<$life> {
+            /// Reads the header out of a frame's extension fields.
+            pub fn read(fields: &$life $crate::ExtFields) -> Result<Self, $crate::HeaderError> {
+                $(let mut $field: Option<$ty> = None;)*
+                for (key, value) in fields.iter() {
+                    match key.as_ref() {
+                        $($key $(| $other)? => {
+                            $field = Some($crate::header::BorrowedValue::parse(value).map_err(|value| {
+                                $crate::HeaderError::Invalid { field: $key, value: value.into_owned() }
+                            })?);
+                        })*
+                        _ => {}
+                    }
+                }
+                Ok(Self {
+                    $($field: match $field {
+                        Some(value) => value,
+                        None => $crate::header::borrowed_headers!(@absent $key $(, $default)?),
+                    },)*
+                })
+            }
+
+            /// Writes the header under its first keys.
+            pub fn write(&self, sink: &mut dyn $crate::FieldSink) {
+                $($crate::header::BorrowedValue::put(&self.$field, $key, sink);)*
+            }
+        }
+    )*};
+    (@absent $key:literal, $default:expr) => { $default };
+    (@absent $key:literal) => { return Err($crate::HeaderError::Missing($key)) };
+}
+pub(crate) use borrowed_headers;
+
+/// A value of a borrowed header. What cannot be read is handed back.
+pub(crate) trait BorrowedValue<'a>: Sized {
+    fn parse(text: Cow<'a, str>) -> Result<Self, Cow<'a, str>>;
+    fn put(&self, key: &'static str, sink: &mut dyn FieldSink);
+}
+
+impl<'a> BorrowedValue<'a> for Cow<'a, str> {
+    fn parse(text: Cow<'a, str>) -> Result<Self, Cow<'a, str>> {
+        Ok(text)
+    }
+    fn put(&self, key: &'static str, sink: &mut dyn FieldSink) {
+        sink.text(key, self);
+    }
+}
+
+impl<'a, T: BorrowedValue<'a>> BorrowedValue<'a> for Option<T> {
+    fn parse(text: Cow<'a, str>) -> Result<Self, Cow<'a, str>> {
+        T::parse(text).map(Some)
+    }
+    fn put(&self, key: &'static str, sink: &mut dyn FieldSink) {
+        if let Some(value) = self {
+            value.put(key, sink);
+        }
+    }
+}
+
+macro_rules! borrowed_numbers {
+    ($($ty:ty),*) => {$(
+        impl<'a> BorrowedValue<'a> for $ty {
+            fn parse(text: Cow<'a, str>) -> Result<Self, Cow<'a, str>> {
+                <Self as FieldValue>::parse(&text).ok_or(text)
+            }
+            fn put(&self, key: &'static str, sink: &mut dyn FieldSink) {
+                FieldValue::put(self, key, sink);
+            }
+        }
+    )*};
+}
+borrowed_numbers!(i32, i64, bool);

@@ -153,6 +153,8 @@ pub const AUTH_UPDATE_ACL: RequestCode = 3007;
 pub const AUTH_DELETE_ACL: RequestCode = 3008;
 pub const AUTH_GET_ACL: RequestCode = 3009;
 pub const AUTH_LIST_ACL: RequestCode = 3010;
+/// Since 5.4.0.
+pub const SWITCH_TIMER_ENGINE: RequestCode = 5001;
 pub const POP_MESSAGE: RequestCode = 200_050;
 pub const ACK_MESSAGE: RequestCode = 200_051;
 pub const PEEK_MESSAGE: RequestCode = 200_052;
@@ -318,6 +320,7 @@ const NAMES: &[(RequestCode, &str)] = &[
     (AUTH_DELETE_ACL, "AUTH_DELETE_ACL"),
     (AUTH_GET_ACL, "AUTH_GET_ACL"),
     (AUTH_LIST_ACL, "AUTH_LIST_ACL"),
+    (SWITCH_TIMER_ENGINE, "SWITCH_TIMER_ENGINE"),
     (POP_MESSAGE, "POP_MESSAGE"),
     (ACK_MESSAGE, "ACK_MESSAGE"),
     (PEEK_MESSAGE, "PEEK_MESSAGE"),
