@@ -1,0 +1,260 @@
+//! The listening side.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use parking_lot::Mutex;
+use protocol::frame::MAX_FRAME_LENGTH;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::pump::Pump;
+use crate::rate::RateLimited;
+use crate::{CloseReason, Connection, Service};
+
+/// What one connection may take.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// The longest frame accepted, its length field included.
+    pub frame_bytes: usize,
+    /// Reading from a peer pauses when more than this waits to be read by it...
+    pub out_high_bytes: usize,
+    /// ...and goes on when no more than this is left.
+    pub out_low_bytes: usize,
+    /// A peer for which more than this waits is closed.
+    pub out_max_bytes: usize,
+    /// A peer that has answers waiting and reads nothing at all for this long is closed.
+    pub write_stall: Duration,
+    /// A connection on which nothing is read or written for this long is closed.
+    pub idle: Duration,
+    /// Requests of one peer under way at once; more are answered with SYSTEM_BUSY.
+    pub unanswered: usize,
+    /// Requests to one peer under way at once; more fail.
+    pub pending_requests: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            frame_bytes: MAX_FRAME_LENGTH,
+            out_high_bytes: 1024 * 1024,
+            out_low_bytes: 256 * 1024,
+            out_max_bytes: 64 * 1024 * 1024,
+            write_stall: Duration::from_secs(60),
+            idle: Duration::from_secs(120),
+            unanswered: 65_535,
+            pending_requests: 65_535,
+        }
+    }
+}
+
+/// How a server listens.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Port 0 takes a free one.
+    pub listen: SocketAddr,
+    pub backlog: i32,
+    /// Connections beyond it are closed at once.
+    pub max_connections: usize,
+    pub limits: Limits,
+}
+
+impl ServerConfig {
+    pub fn new(listen: SocketAddr) -> Self {
+        Self { listen, backlog: 1024, max_connections: 100_000, limits: Limits::default() }
+    }
+}
+
+/// A listening server. Dropping it stops at once; [`Server::shutdown`] is the gentle way.
+pub struct Server {
+    shared: Arc<Shared>,
+    local: SocketAddr,
+    stop: watch::Sender<bool>,
+    acceptor: JoinHandle<()>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Server on {}", self.local)
+    }
+}
+
+struct Shared {
+    config: ServerConfig,
+    limits: Arc<Limits>,
+    draining: Arc<AtomicBool>,
+    connections: Mutex<HashMap<u64, Connection>>,
+    sockets: AtomicUsize,
+}
+
+/// How long a server must have nothing to do before a gentle stop counts it as drained.
+const QUIET: Duration = Duration::from_millis(100);
+
+impl Server {
+    /// Starts listening. To be called within a tokio runtime, which then runs the connections.
+    pub fn bind<S: Service>(config: ServerConfig, service: Arc<S>) -> io::Result<Self> {
+        let listener = listen(&config)?;
+        let local = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            limits: Arc::new(config.limits.clone()),
+            config,
+            draining: Arc::new(AtomicBool::new(false)),
+            connections: Mutex::new(HashMap::new()),
+            sockets: AtomicUsize::new(0),
+        });
+        let (stop, stopped) = watch::channel(false);
+        let acceptor = tokio::spawn(accept(listener, shared.clone(), service, stopped));
+        Ok(Self { shared, local, stop, acceptor })
+    }
+
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The connections that have spoken and are not over.
+    pub fn connections(&self) -> Vec<Connection> {
+        self.shared.connections.lock().values().cloned().collect()
+    }
+
+    /// Stops: no new connections; for at most `grace` clients newer than V5_3_1 are told to go away while older ones are
+    /// still served; ends early when all are answered and quiet; then all connections are closed.
+    pub async fn shutdown(self, grace: Duration) {
+        self.shared.draining.store(true, Ordering::Relaxed);
+        self.acceptor.abort();
+        let deadline = Instant::now() + grace;
+        let mut quiet_since = Instant::now();
+        while Instant::now() < deadline {
+            let busy = self.connections().iter().any(|conn| conn.unanswered() > 0 || conn.queued_bytes() > 0);
+            if busy {
+                quiet_since = Instant::now();
+            } else if quiet_since.elapsed() >= QUIET {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        self.close_all();
+        let deadline = Instant::now() + Duration::from_secs(1);
+        while self.shared.sockets.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    fn close_all(&self) {
+        self.stop.send_replace(true);
+        for conn in self.connections() {
+            conn.close(CloseReason::Shutdown);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.acceptor.abort();
+        self.close_all();
+    }
+}
+
+fn listen(config: &ServerConfig) -> io::Result<TcpListener> {
+    use socket2::{Domain, Protocol, Socket, Type};
+    let socket = Socket::new(Domain::for_address(config.listen), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if config.listen.is_ipv6() {
+        // Like Java's, a wildcard listener serves both families.
+        socket.set_only_v6(false)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&config.listen.into())?;
+    socket.listen(config.backlog)?;
+    TcpListener::from_std(socket.into())
+}
+
+async fn accept<S: Service>(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    service: Arc<S>,
+    stopped: watch::Receiver<bool>,
+) {
+    static FULL: RateLimited = RateLimited::new();
+    static FAILED: RateLimited = RateLimited::new();
+    loop {
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                if let Some(skipped) = FAILED.allow() {
+                    tracing::warn!(%error, skipped, "cannot accept a connection");
+                }
+                // Out of file descriptors, most likely: trying again at once would only burn the processor.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        if shared.sockets.load(Ordering::Relaxed) >= shared.config.max_connections {
+            if let Some(skipped) = FULL.allow() {
+                tracing::warn!(%peer, skipped, limit = shared.config.max_connections, "connection refused: too many");
+            }
+            continue;
+        }
+        let socket = SocketCount::new(shared.clone());
+        tokio::spawn(serve(socket, service.clone(), stream, peer, stopped.clone()));
+    }
+}
+
+/// Counts a socket for as long as it lives.
+struct SocketCount {
+    shared: Arc<Shared>,
+}
+
+impl SocketCount {
+    fn new(shared: Arc<Shared>) -> Self {
+        shared.sockets.fetch_add(1, Ordering::AcqRel);
+        Self { shared }
+    }
+}
+
+impl Drop for SocketCount {
+    fn drop(&mut self) {
+        self.shared.sockets.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+async fn serve<S: Service>(
+    socket: SocketCount,
+    service: Arc<S>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    stopped: watch::Receiver<bool>,
+) {
+    let shared = &socket.shared;
+    let Ok(local) = stream.local_addr() else {
+        return;
+    };
+    // Answers are written whole, so there is nothing to gain from waiting for more.
+    let _ = stream.set_nodelay(true);
+    let conn = Connection::new(peer, local, shared.limits.clone());
+    shared.connections.lock().insert(conn.id(), conn.clone());
+    if *stopped.borrow() {
+        conn.close(CloseReason::Shutdown);
+    }
+    service.connected(&conn);
+    let pump = Pump::new(conn.clone(), service.clone(), stream, shared.draining.clone(), BytesMut::new());
+    let why = pump.run().await;
+    shared.connections.lock().remove(&conn.id());
+    log_closed(&conn, &why);
+    service.disconnected(&conn, why);
+}
+
+fn log_closed(conn: &Connection, why: &CloseReason) {
+    match why {
+        CloseReason::PeerClosed | CloseReason::Shutdown | CloseReason::Local(_) => {
+            tracing::debug!(peer = %conn.remote_addr(), %why, "connection closed");
+        }
+        _ => tracing::warn!(peer = %conn.remote_addr(), %why, "connection closed"),
+    }
+}
