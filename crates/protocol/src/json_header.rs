@@ -103,32 +103,32 @@ impl FieldWriter<'_> {
 }
 
 /// Writes a JSON string, escaping what JSON demands and leaving the rest as UTF-8.
-pub(crate) fn write_string(out: &mut BytesMut, text: &str) {
+pub(crate) fn write_string(out: &mut impl BufMut, text: &str) {
     out.put_u8(b'"');
     let mut plain = 0;
     for (at, byte) in text.bytes().enumerate() {
         if byte >= 0x20 && byte != b'"' && byte != b'\\' {
             continue;
         }
-        out.extend_from_slice(&text.as_bytes()[plain..at]);
+        out.put_slice(&text.as_bytes()[plain..at]);
         plain = at + 1;
         match byte {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0x08 => out.extend_from_slice(b"\\b"),
-            0x0C => out.extend_from_slice(b"\\f"),
+            b'"' => out.put_slice(b"\\\""),
+            b'\\' => out.put_slice(b"\\\\"),
+            b'\n' => out.put_slice(b"\\n"),
+            b'\r' => out.put_slice(b"\\r"),
+            b'\t' => out.put_slice(b"\\t"),
+            0x08 => out.put_slice(b"\\b"),
+            0x0C => out.put_slice(b"\\f"),
             other => {
                 const HEX: &[u8; 16] = b"0123456789abcdef";
-                out.extend_from_slice(b"\\u00");
+                out.put_slice(b"\\u00");
                 out.put_u8(HEX[usize::from(other >> 4)]);
                 out.put_u8(HEX[usize::from(other & 15)]);
             }
         }
     }
-    out.extend_from_slice(&text.as_bytes()[plain..]);
+    out.put_slice(&text.as_bytes()[plain..]);
     out.put_u8(b'"');
 }
 

@@ -8,6 +8,7 @@ pub mod frame;
 pub mod header;
 pub mod binary_header;
 pub mod headers;
+pub mod json;
 pub mod json_header;
 pub mod record;
 pub mod request_code;
