@@ -1,0 +1,141 @@
+//! Small files that are rewritten as a whole: JSON tables, `brokerIdentity`, the `-c` file.
+//!
+//! Java moves the current file to `.bak` and then writes the new one, so a crash can leave only the `.bak`. Here the new
+//! content is complete under its name, or the old one still is; the `.bak` holds the content before.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+
+/// Replaces the content of `path` so that a crash at any moment leaves the old or the new content, never a part.
+///
+/// Creates the folders above. The content before is kept in `<path>.bak`. On return the new content is on the disk.
+/// Blocks for some milliseconds.
+pub fn persist(path: &Path, content: &[u8]) -> io::Result<()> {
+    persist_in_steps(path, content, &mut |_| Ok(()))
+}
+
+/// One at a time in the process: two writers of one path would share the temporary file.
+static PERSISTING: Mutex<()> = Mutex::new(());
+
+/// `before` is called with the name of each step; tests let it fail to see what a crash there leaves behind.
+fn persist_in_steps(path: &Path, content: &[u8], before: &mut dyn FnMut(&str) -> io::Result<()>) -> io::Result<()> {
+    let _guard = PERSISTING.lock();
+    // a symbolic link (a mounted configuration) keeps pointing to the file
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    fs::create_dir_all(folder)?;
+    let (temporary, backup) = (beside(path, ".tmp"), beside(path, ".bak"));
+
+    before("create")?;
+    let mut file = File::create(&temporary)?;
+    let current = fs::metadata(path).ok();
+    if let Some(current) = &current {
+        file.set_permissions(current.permissions())?;
+    }
+    before("write")?;
+    file.write_all(content)?;
+    before("sync")?;
+    file.sync_all()?;
+    drop(file);
+
+    // an empty file holds nothing worth pushing a good .bak out
+    if current.is_some_and(|current| current.len() > 0) {
+        keep_backup(path, &backup, before)?;
+    }
+    before("rename")?;
+    fs::rename(&temporary, path)?;
+    before("sync folder")?;
+    File::open(folder)?.sync_all()
+}
+
+fn keep_backup(path: &Path, backup: &Path, before: &mut dyn FnMut(&str) -> io::Result<()>) -> io::Result<()> {
+    let link = beside(backup, ".tmp");
+    before("link")?;
+    remove_if_there(&link)?;
+    if fs::hard_link(path, &link).is_err() {
+        // a file system without hard links
+        fs::copy(path, &link)?;
+        File::open(&link)?.sync_all()?;
+    }
+    before("rename backup")?;
+    fs::rename(&link, backup)?;
+    // renaming one of two links of a file onto the other leaves both
+    remove_if_there(&link)
+}
+
+/// Why [`load`] found no usable content although there was some.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError<E: std::fmt::Display> {
+    #[error("cannot read {}: {error}", path.display())]
+    Read { path: PathBuf, error: io::Error },
+    /// Neither the file nor its `.bak` could be decoded. Both are still there.
+    #[error("{} cannot be decoded: {error}; repair or remove it to start", path.display())]
+    Decode { path: PathBuf, error: E },
+}
+
+/// Reads a file written by [`persist`] or by Java, by Java's rules: if it is missing, empty or cannot be decoded, its
+/// `.bak` counts; if that is missing or empty too there is no content (`None`); if it cannot be decoded that is an error.
+///
+/// A file that cannot be decoded is moved aside, never deleted.
+pub fn load<T, E: std::fmt::Display>(
+    path: &Path,
+    decode: impl Fn(&[u8]) -> Result<T, E>,
+) -> Result<Option<T>, LoadError<E>> {
+    let backup = beside(path, ".bak");
+    let broken = match read(path)? {
+        None => None,
+        Some(content) => match decode(&content) {
+            Ok(value) => return Ok(Some(value)),
+            Err(error) => Some(error),
+        },
+    };
+    let from_backup = match read(&backup)? {
+        None => None,
+        Some(content) => Some(decode(&content).map_err(|error| LoadError::Decode { path: backup.clone(), error })?),
+    };
+    if let Some(error) = broken {
+        let aside = move_aside(path).map_err(|error| LoadError::Read { path: path.to_path_buf(), error })?;
+        let instead = if from_backup.is_some() { "its .bak is used" } else { "there is no .bak; starting empty" };
+        tracing::error!("{} cannot be decoded ({error}); moved to {}; {instead}", path.display(), aside.display());
+    } else if from_backup.is_some() {
+        tracing::warn!("{} is missing or empty; {} is used", path.display(), backup.display());
+    }
+    Ok(from_backup)
+}
+
+/// The content, or nothing if the file is missing or empty.
+fn read<E: std::fmt::Display>(path: &Path) -> Result<Option<Vec<u8>>, LoadError<E>> {
+    match fs::read(path) {
+        Ok(content) => Ok(Some(content).filter(|content| !content.trim_ascii().is_empty())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(LoadError::Read { path: path.to_path_buf(), error }),
+    }
+}
+
+fn move_aside(path: &Path) -> io::Result<PathBuf> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    let aside = beside(path, &format!(".broken.{now}"));
+    fs::rename(path, &aside)?;
+    Ok(aside)
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path.as_os_str());
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
