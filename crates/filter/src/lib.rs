@@ -4,17 +4,8 @@
 
 mod tag;
 
+pub use protocol::record::java_hash;
 pub use tag::{BadTagExpression, TagExpression};
-
-/// The hash that Java's `String.hashCode` gives: over UTF-16 units, wrapping at 32 bits.
-///
-/// Tags are hashed as one text, even when they hold `||`.
-pub fn java_hash(text: &str) -> i32 {
-    if text.is_ascii() {
-        return text.bytes().fold(0i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
-    }
-    text.encode_utf16().fold(0i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)))
-}
 
 /// The tag code of a consume queue unit for a message with these tags: 0 without tags, else the sign-extended hash.
 pub fn tags_code(tags: Option<&str>) -> i64 {
