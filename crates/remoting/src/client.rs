@@ -8,12 +8,14 @@ use std::time::Duration;
 use bytes::BytesMut;
 use parking_lot::Mutex;
 use protocol::{Command, response_code};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use crate::pump::Pump;
 use crate::server::Limits;
-use crate::{CallError, CloseReason, Connection, Reply, Service};
+use crate::tls::ClientTls;
+use crate::{CallError, CloseReason, Connection, Reply, Service, TlsSettings};
 
 /// Handles what servers ask of this client.
 pub trait ServerRequestHandler: Send + Sync + 'static {
@@ -30,11 +32,13 @@ pub trait ServerRequestHandler: Send + Sync + 'static {
 pub struct ClientConfig {
     pub connect_timeout: Duration,
     pub limits: Limits,
+    /// `None` connects in plain text.
+    pub tls: Option<TlsSettings>,
 }
 
 impl Default for ClientConfig {
     fn default() -> Self {
-        Self { connect_timeout: Duration::from_secs(3), limits: Limits::default() }
+        Self { connect_timeout: Duration::from_secs(3), limits: Limits::default(), tls: None }
     }
 }
 
@@ -55,7 +59,7 @@ impl std::fmt::Debug for Client {
 
 struct Inner {
     config: ClientConfig,
-    limits: Arc<Limits>,
+    dialer: Dialer,
     handler: Option<Arc<dyn ServerRequestHandler>>,
     slots: Mutex<HashMap<String, Arc<Slot>>>,
 }
@@ -76,8 +80,8 @@ impl Slot {
 
 impl Client {
     pub fn new(config: ClientConfig, handler: Option<Arc<dyn ServerRequestHandler>>) -> Self {
-        let limits = Arc::new(config.limits.clone());
-        Self { inner: Arc::new(Inner { config, limits, handler, slots: Mutex::new(HashMap::new()) }) }
+        let dialer = Dialer::new(&config);
+        Self { inner: Arc::new(Inner { config, dialer, handler, slots: Mutex::new(HashMap::new()) }) }
     }
 
     /// Asks `addr` (`host:port`) and waits for the response, connecting first if need be. A server that answers
@@ -140,7 +144,7 @@ impl Client {
                 return Ok(conn);
             }
             let handling = Arc::new(Handling { handler: self.inner.handler.clone() });
-            let conn = open(addr, self.inner.limits.clone(), handling).await?;
+            let conn = self.inner.dialer.open(addr, handling).await?;
             *slot.current.lock() = Some(conn.clone());
             Ok(conn)
         };
@@ -189,8 +193,7 @@ impl Drop for Inner {
 
 /// Opens one connection with a service of the caller's for what comes in; for callers that keep their own tables.
 pub async fn connect<S: Service>(addr: &str, config: &ClientConfig, service: Arc<S>) -> Result<Connection, CallError> {
-    let limits = Arc::new(config.limits.clone());
-    match tokio::time::timeout(config.connect_timeout, open(addr, limits, service)).await {
+    match tokio::time::timeout(config.connect_timeout, Dialer::new(config).open(addr, service)).await {
         Ok(result) => result,
         Err(_) => Err(CallError::Connect {
             addr: addr.to_owned(),
@@ -199,22 +202,52 @@ pub async fn connect<S: Service>(addr: &str, config: &ClientConfig, service: Arc
     }
 }
 
-async fn open<S: Service>(addr: &str, limits: Arc<Limits>, service: Arc<S>) -> Result<Connection, CallError> {
-    let failed = |error: std::io::Error| CallError::Connect { addr: addr.to_owned(), why: error.to_string() };
-    let stream = TcpStream::connect(addr).await.map_err(failed)?;
-    let _ = stream.set_nodelay(true);
-    let remote = stream.peer_addr().map_err(failed)?;
-    let local = stream.local_addr().map_err(failed)?;
-    let conn = Connection::new(remote, local, limits);
+/// Makes connections.
+struct Dialer {
+    limits: Arc<Limits>,
+    /// The error is told to everyone who wants to connect.
+    tls: Option<Result<ClientTls, String>>,
+}
+
+impl Dialer {
+    fn new(config: &ClientConfig) -> Self {
+        let tls = config.tls.as_ref().map(|settings| ClientTls::new(settings).map_err(|error| error.to_string()));
+        Self { limits: Arc::new(config.limits.clone()), tls }
+    }
+
+    async fn open<S: Service>(&self, addr: &str, service: Arc<S>) -> Result<Connection, CallError> {
+        let failed = |why: String| CallError::Connect { addr: addr.to_owned(), why };
+        let failed_io = |error: std::io::Error| failed(error.to_string());
+        let stream = TcpStream::connect(addr).await.map_err(failed_io)?;
+        let _ = stream.set_nodelay(true);
+        let remote = stream.peer_addr().map_err(failed_io)?;
+        let local = stream.local_addr().map_err(failed_io)?;
+        let conn = Connection::new(remote, local, self.limits.clone());
+        match &self.tls {
+            None => start(conn.clone(), service, stream),
+            Some(Ok(tls)) => {
+                let host = addr.rsplit_once(':').map_or(addr, |(host, _)| host);
+                let stream = tls.connect(host, stream).await.map_err(|error| failed(format!("TLS: {error}")))?;
+                start(conn.clone(), service, stream);
+            }
+            Some(Err(why)) => return Err(failed(why.clone())),
+        }
+        Ok(conn)
+    }
+}
+
+/// Runs the connection's loop in a task of its own.
+fn start<S: Service, IO>(conn: Connection, service: Arc<S>, io: IO)
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     service.connected(&conn);
-    let pump = Pump::new(conn.clone(), service.clone(), stream, Arc::new(AtomicBool::new(false)), BytesMut::new());
-    let running = conn.clone();
+    let pump = Pump::new(conn.clone(), service.clone(), io, Arc::new(AtomicBool::new(false)), BytesMut::new());
     tokio::spawn(async move {
         let why = pump.run().await;
-        tracing::debug!(peer = %running.remote_addr(), %why, "connection closed");
-        service.disconnected(&running, why);
+        tracing::debug!(peer = %conn.remote_addr(), %why, "connection closed");
+        service.disconnected(&conn, why);
     });
-    Ok(conn)
 }
 
 /// What a client does with what servers ask.

@@ -8,22 +8,27 @@ mod buffer_pool;
 mod client;
 mod connection;
 mod error;
+mod first_bytes;
 mod lane;
 mod name_servers;
 mod out;
+mod proxy_protocol;
 mod pump;
 mod rate;
 mod reply;
 mod server;
 mod service;
+mod tls;
 
 pub use client::{Client, ClientConfig, ServerRequestHandler, connect};
 pub use connection::Connection;
 pub use error::{CallError, CloseReason};
 pub use lane::{Lane, LanePermit};
 pub use name_servers::NameServers;
+pub use proxy_protocol::ProxyInfo;
 pub use reply::{Body, HeaderFields, NoFields, Reply, WriteFields};
 pub use server::{Limits, Server, ServerConfig};
 pub use service::Service;
+pub use tls::{ClientAuth, TlsError, TlsFiles, TlsMode, TlsSettings};
 
 pub use protocol::frame::FieldWriter;

@@ -18,6 +18,8 @@ use crate::{CloseReason, Connection, Reply, Service, buffer_pool};
 /// A read of up to this many bytes is moved into memory of its own size, so that a command kept for long (a parked
 /// pull) does not keep a whole read buffer.
 const TIGHT_READ: usize = 4 * 1024;
+/// How many batches one connection may have handled before others on the same thread get their turn.
+const ROUNDS: u32 = 16;
 /// The begin of a frame up to this many bytes waits for its end in memory of its own size.
 const SMALL_PARTIAL: usize = 16 * 1024;
 
@@ -76,6 +78,7 @@ impl<S: Service, IO: AsyncRead + AsyncWrite + Unpin> Pump<S, IO> {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<CloseReason> {
         self.conn.with_out(|out| out.waker = None);
+        let mut rounds = 0;
         loop {
             if let Err(why) = self.write(cx) {
                 return Poll::Ready(why);
@@ -83,6 +86,11 @@ impl<S: Service, IO: AsyncRead + AsyncWrite + Unpin> Pump<S, IO> {
             if let Some(why) = self.conn.with_out(|out| out.closing.clone()) {
                 return Poll::Ready(why);
             }
+            if rounds == ROUNDS {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            rounds += 1;
             if self.more && self.may_read() {
                 if let Err(why) = self.process() {
                     return Poll::Ready(self.last_words(cx, why));
@@ -334,4 +342,95 @@ impl<S: Service, IO: AsyncRead + AsyncWrite + Unpin> Pump<S, IO> {
 /// The length of the frame that `input` begins with, its length field included; 4 when that is not known yet.
 fn frame_length(input: &BytesMut) -> usize {
     input.first_chunk::<4>().map_or(4, |prefix| u32::from_be_bytes(*prefix) as usize + 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use protocol::Command;
+    use tokio::io::{AsyncWriteExt, DuplexStream, ReadBuf};
+
+    use super::*;
+    use crate::NoFields;
+    use crate::server::Limits;
+
+    /// Counts the writes that reach the socket.
+    struct Counting {
+        stream: DuplexStream,
+        writes: Arc<AtomicUsize>,
+    }
+
+    impl AsyncRead for Counting {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            into: &mut ReadBuf<'_>,
+        ) -> Poll<std::io::Result<()>> {
+            Pin::new(&mut self.stream).poll_read(cx, into)
+        }
+    }
+
+    impl AsyncWrite for Counting {
+        fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+            self.writes.fetch_add(1, Ordering::Relaxed);
+            Pin::new(&mut self.stream).poll_write(cx, bytes)
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+            Pin::new(&mut self.stream).poll_flush(cx)
+        }
+
+        fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+            Pin::new(&mut self.stream).poll_shutdown(cx)
+        }
+    }
+
+    /// Answers code 1 at once and code 2 with the end of the batch.
+    struct Answering;
+
+    impl Service for Answering {
+        type Batch = Vec<Reply>;
+
+        fn call(&self, _conn: &Connection, batch: &mut Vec<Reply>, request: Command, reply: Reply) {
+            match request.code {
+                1 => reply.send_parts(0, None, &NoFields, ()),
+                _ => batch.push(reply),
+            }
+        }
+
+        fn end_batch(&self, _conn: &Connection, batch: &mut Vec<Reply>) {
+            batch.drain(..).for_each(|reply| reply.send(Command::response(0)));
+        }
+    }
+
+    async fn answers(stream: &mut DuplexStream, count: usize) {
+        let mut input = BytesMut::new();
+        for _ in 0..count {
+            while frame::decode(&mut input, 1024).unwrap().is_none() {
+                assert!(stream.read_buf(&mut input).await.unwrap() > 0, "closed early");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn all_answers_of_one_read_leave_with_one_write() {
+        let (mut near, far) = tokio::io::duplex(256 * 1024);
+        let writes = Arc::new(AtomicUsize::new(0));
+        let any = "127.0.0.1:1".parse().unwrap();
+        let conn = Connection::new(any, any, Arc::new(Limits::default()));
+        let io = Counting { stream: far, writes: writes.clone() };
+        tokio::spawn(Pump::new(conn, Arc::new(Answering), io, Arc::default(), BytesMut::new()).run());
+        for round in 1..=3 {
+            let mut wire = BytesMut::new();
+            for opaque in 0..64 {
+                let mut command = Command::request(1 + opaque % 2);
+                command.opaque = opaque;
+                command.encode(&mut wire);
+            }
+            near.write_all(&wire).await.unwrap();
+            answers(&mut near, 64).await;
+            assert_eq!(writes.load(Ordering::Relaxed), round, "writes after {round} reads of 64 frames");
+        }
+    }
 }

@@ -10,14 +10,17 @@ use std::time::Duration;
 use bytes::BytesMut;
 use parking_lot::Mutex;
 use protocol::frame::MAX_FRAME_LENGTH;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::first_bytes::{Kind, Start, read_start};
 use crate::pump::Pump;
 use crate::rate::RateLimited;
-use crate::{CloseReason, Connection, Service};
+use crate::tls::{Prefixed, ServerTls};
+use crate::{CloseReason, Connection, Service, TlsSettings};
 
 /// What one connection may take.
 #[derive(Debug, Clone)]
@@ -64,11 +67,21 @@ pub struct ServerConfig {
     /// Connections beyond it are closed at once.
     pub max_connections: usize,
     pub limits: Limits,
+    pub tls: TlsSettings,
+    /// Whether peers may begin with a PROXY header. Nobody is asked whether he is a proxy.
+    pub proxy_protocol: bool,
 }
 
 impl ServerConfig {
     pub fn new(listen: SocketAddr) -> Self {
-        Self { listen, backlog: 1024, max_connections: 100_000, limits: Limits::default() }
+        Self {
+            listen,
+            backlog: 1024,
+            max_connections: 100_000,
+            limits: Limits::default(),
+            tls: TlsSettings::default(),
+            proxy_protocol: true,
+        }
     }
 }
 
@@ -88,12 +101,15 @@ impl std::fmt::Debug for Server {
 
 struct Shared {
     config: ServerConfig,
+    tls: Option<ServerTls>,
     limits: Arc<Limits>,
     draining: Arc<AtomicBool>,
     connections: Mutex<HashMap<u64, Connection>>,
     sockets: AtomicUsize,
 }
 
+/// How long a TLS handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a server must have nothing to do before a gentle stop counts it as drained.
 const QUIET: Duration = Duration::from_millis(100);
 
@@ -104,6 +120,7 @@ impl Server {
         let local = listener.local_addr()?;
         let shared = Arc::new(Shared {
             limits: Arc::new(config.limits.clone()),
+            tls: ServerTls::new(&config.tls)?,
             config,
             draining: Arc::new(AtomicBool::new(false)),
             connections: Mutex::new(HashMap::new()),
@@ -229,7 +246,7 @@ async fn serve<S: Service>(
     service: Arc<S>,
     stream: TcpStream,
     peer: SocketAddr,
-    stopped: watch::Receiver<bool>,
+    mut stopped: watch::Receiver<bool>,
 ) {
     let shared = &socket.shared;
     let Ok(local) = stream.local_addr() else {
@@ -237,24 +254,79 @@ async fn serve<S: Service>(
     };
     // Answers are written whole, so there is nothing to gain from waiting for more.
     let _ = stream.set_nodelay(true);
+    let start = read_start(&stream, shared.config.tls.mode, shared.config.proxy_protocol);
+    let start = tokio::select! {
+        start = tokio::time::timeout(shared.config.limits.idle, start) => start.unwrap_or(Err(CloseReason::Idle)),
+        _ = stopped.wait_for(|stopped| *stopped) => return,
+    };
+    let Start { kind, input, proxy } = match start {
+        Ok(start) => start,
+        Err(why) => return log_closed(peer, &why),
+    };
+    let (peer, local) = proxy.as_ref().and_then(|proxy| proxy.addresses).unwrap_or((peer, local));
     let conn = Connection::new(peer, local, shared.limits.clone());
+    if let Some(proxy) = proxy {
+        conn.set(proxy);
+    }
+    match (kind, &shared.tls) {
+        (Kind::Plain, _) => run(&socket, &stopped, conn, service, stream, input).await,
+        (Kind::Tls, Some(tls)) => {
+            // Boxed, so that plain connections do not carry room for it.
+            Box::pin(async {
+                let handshake = tls.acceptor().accept(Prefixed::new(input, stream));
+                match tokio::time::timeout(HANDSHAKE, handshake).await {
+                    Ok(Ok(stream)) => run(&socket, &stopped, conn, service, stream, BytesMut::new()).await,
+                    Ok(Err(error)) => log_closed(peer, &CloseReason::Tls(error.to_string())),
+                    Err(_) => log_closed(peer, &CloseReason::Tls("the handshake takes too long".to_owned())),
+                }
+            })
+            .await;
+        }
+        (Kind::Tls, None) => log_closed(peer, &CloseReason::BadStart("TLS is disabled")),
+    }
+}
+
+async fn run<S: Service, IO: AsyncRead + AsyncWrite + Unpin>(
+    socket: &SocketCount,
+    stopped: &watch::Receiver<bool>,
+    conn: Connection,
+    service: Arc<S>,
+    io: IO,
+    input: BytesMut,
+) {
+    let shared = &socket.shared;
     shared.connections.lock().insert(conn.id(), conn.clone());
     if *stopped.borrow() {
         conn.close(CloseReason::Shutdown);
     }
+    let pump = Pump::new(conn.clone(), service.clone(), io, shared.draining.clone(), input);
     service.connected(&conn);
-    let pump = Pump::new(conn.clone(), service.clone(), stream, shared.draining.clone(), BytesMut::new());
-    let why = pump.run().await;
-    shared.connections.lock().remove(&conn.id());
-    log_closed(&conn, &why);
-    service.disconnected(&conn, why);
+    let mut ending = Ending { shared, conn, service, why: CloseReason::Local("a handler panicked") };
+    ending.why = pump.run().await;
 }
 
-fn log_closed(conn: &Connection, why: &CloseReason) {
+/// What is due when a connection ends, in whatever way.
+struct Ending<'a, S: Service> {
+    shared: &'a Shared,
+    conn: Connection,
+    service: Arc<S>,
+    why: CloseReason,
+}
+
+impl<S: Service> Drop for Ending<'_, S> {
+    fn drop(&mut self) {
+        self.conn.finish(&self.why);
+        self.shared.connections.lock().remove(&self.conn.id());
+        log_closed(self.conn.remote_addr(), &self.why);
+        self.service.disconnected(&self.conn, self.why.clone());
+    }
+}
+
+fn log_closed(peer: SocketAddr, why: &CloseReason) {
     match why {
-        CloseReason::PeerClosed | CloseReason::Shutdown | CloseReason::Local(_) => {
-            tracing::debug!(peer = %conn.remote_addr(), %why, "connection closed");
+        CloseReason::PeerClosed | CloseReason::Idle | CloseReason::Shutdown | CloseReason::Local(_) => {
+            tracing::debug!(%peer, %why, "connection closed");
         }
-        _ => tracing::warn!(peer = %conn.remote_addr(), %why, "connection closed"),
+        _ => tracing::warn!(%peer, %why, "connection closed"),
     }
 }
