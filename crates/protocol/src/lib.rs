@@ -7,6 +7,7 @@ pub mod frame;
 #[macro_use]
 pub mod header;
 pub mod binary_header;
+pub mod body;
 pub mod headers;
 pub mod json;
 pub mod json_header;
