@@ -48,6 +48,8 @@ pub struct TableSizes {
     pub brokers_alive: usize,
     pub topics: usize,
     pub rows: usize,
+    /// Queues that can be read, over all rows.
+    pub queues: usize,
     pub static_topics: usize,
     /// Bytes of rows and names.
     pub table_bytes: usize,
@@ -244,6 +246,7 @@ impl RouteTable {
             let shard = shard.read();
             sizes.topics += shard.topic_count();
             sizes.rows += shard.row_count();
+            sizes.queues += shard.queue_count();
             sizes.static_topics += shard.mapping_count();
             sizes.table_bytes += shard.bytes();
             sizes.encoded_bytes += shard.encoded.bytes();

@@ -156,6 +156,11 @@ impl Shard {
         self.rows
     }
 
+    pub(crate) fn queue_count(&self) -> usize {
+        let rows = self.entries.iter().flat_map(|entry| entry.rows.as_slice());
+        rows.map(|row| usize::try_from(row.read_queues).unwrap_or(0)).sum()
+    }
+
     pub(crate) fn mapping_count(&self) -> usize {
         self.mappings.len()
     }
