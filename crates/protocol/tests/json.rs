@@ -7,7 +7,7 @@ use protocol::json::{self, JsonError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-fn legacy(value: &impl Serialize) -> String {
+fn legacy(value: &(impl Serialize + ?Sized)) -> String {
     String::from_utf8(json::to_legacy(value)).unwrap()
 }
 

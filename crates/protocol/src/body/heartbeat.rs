@@ -55,12 +55,9 @@ fn codes<'de, D: Deserializer<'de>>(input: D) -> Result<BTreeSet<i32>, D::Error>
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ConsumeType {
-    #[serde(alias = "PULL")]
     ConsumeActively,
     #[default]
-    #[serde(alias = "PUSH")]
     ConsumePassively,
-    #[serde(alias = "POP")]
     ConsumePop,
 }
 
