@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use protocol::body::TopicConfig;
 use protocol::response_code as code;
 use remoting::{Connection, Reply};
 use store::WriteError;
@@ -13,6 +14,7 @@ use store::WriteError;
 use crate::broker::Broker;
 use crate::context::Refusal;
 use crate::dispatch::now_ms;
+use crate::names::SCHEDULE_TOPIC;
 use crate::send_answer::{self, Places, SentFields};
 
 /// What the frames of one read leave to be done at its end.
@@ -38,6 +40,8 @@ pub struct StoredSend {
     pub ticket: u64,
     /// The producer wants the flush to be over before the answer.
     pub waits_for_flush: bool,
+    /// The topic it counts for; none while it waits in a delay level.
+    pub topic: Option<Arc<TopicConfig>>,
 }
 
 struct PendingSend {
@@ -101,7 +105,8 @@ impl Batch {
 }
 
 fn answer_all(broker: &Broker, sends: Vec<PendingSend>, keys: &str, outcome: &Result<i32, Refusal>) {
-    let (mut messages, mut bytes) = (0, 0);
+    let config = broker.config();
+    let mut counted = Counted::default();
     for send in sends {
         let stored = send.stored;
         let response_code = match outcome {
@@ -112,12 +117,11 @@ fn answer_all(broker: &Broker, sends: Vec<PendingSend>, keys: &str, outcome: &Re
                 continue;
             }
         };
-        messages += u64::from(stored.messages);
-        bytes += u64::from(stored.bytes);
+        counted.add(broker, stored.topic, stored.messages.into(), stored.bytes.into());
         let key = send.key.and_then(|key| keys.get(key.start as usize..key.end as usize));
         let fields = SentFields {
-            region: &broker.config.region_id,
-            trace_on: broker.config.trace_on,
+            region: &config.region_id,
+            trace_on: config.trace_on,
             store_host: broker.store_host,
             places: &stored.places,
             queue_id: stored.queue_id,
@@ -126,8 +130,38 @@ fn answer_all(broker: &Broker, sends: Vec<PendingSend>, keys: &str, outcome: &Re
         };
         send.reply.send_parts(response_code, None, &fields, ());
     }
-    if messages > 0 {
-        broker.stats.put(messages, bytes);
+    counted.finish(broker);
+}
+
+/// Sums over neighbouring sends to one topic, so that counting costs per batch and not per message.
+#[derive(Default)]
+struct Counted {
+    topic: Option<Arc<TopicConfig>>,
+    messages: u64,
+    bytes: u64,
+}
+
+impl Counted {
+    fn add(&mut self, broker: &Broker, topic: Option<Arc<TopicConfig>>, messages: u64, bytes: u64) {
+        let same = match (&self.topic, &topic) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
+        };
+        if !same {
+            self.finish(broker);
+            *self = Self { topic, ..Self::default() };
+        }
+        self.messages += messages;
+        self.bytes += bytes;
+    }
+
+    fn finish(&self, broker: &Broker) {
+        if self.messages > 0 {
+            let topic = self.topic.as_ref().map_or(SCHEDULE_TOPIC, |topic| topic.topic_name.as_str());
+            broker.stats.put(self.messages, self.bytes);
+            broker.stats.topic_put(topic, self.messages, self.bytes);
+        }
     }
 }
 

@@ -39,6 +39,16 @@ struct State {
     stopping: bool,
 }
 
+/// Where a level is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LevelProgress {
+    pub level: i32,
+    /// The next message to deliver.
+    pub offset: i64,
+    /// The next message to come.
+    pub end: i64,
+}
+
 /// The delay levels at work.
 pub struct DelayDelivery {
     table: DelayLevels,
@@ -60,13 +70,7 @@ impl DelayDelivery {
             })
             .collect();
         let state = State { levels, version: kept.data_version, generation: 0, stopping: false };
-        Ok(Arc::new(Self {
-            table,
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-            file,
-            thread: Mutex::new(None),
-        }))
+        Ok(Arc::new(Self { table, state: Mutex::new(state), changed: Condvar::new(), file, thread: Mutex::new(None) }))
     }
 
     pub fn table(&self) -> &DelayLevels {
@@ -129,6 +133,13 @@ impl DelayDelivery {
     /// What the file would hold now: the answer to GET_ALL_DELAY_OFFSET.
     pub fn snapshot(&self) -> DelayOffsetFile {
         self.file_of(&self.state.lock())
+    }
+
+    /// How far each level has got and where its queue ends.
+    pub fn progress(&self, store: &Store) -> Vec<LevelProgress> {
+        let levels = self.state.lock().levels.clone();
+        let end = |level: &LevelState| store.max_offset(SCHEDULE_TOPIC, queue_of_level(level.level));
+        levels.iter().map(|one| LevelProgress { level: one.level, offset: one.offset, end: end(one) }).collect()
     }
 
     fn file_of(&self, state: &State) -> DelayOffsetFile {

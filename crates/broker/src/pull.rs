@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Instant;
 
 use filter::{ExpressionType, TagExpression};
 use protocol::body::{MessageModel, SubscriptionGroupConfig, TopicConfig};
@@ -22,7 +23,6 @@ use crate::send::FAQ;
 const FLAG_COMMIT_OFFSET: i32 = 1;
 const FLAG_SUSPEND: i32 = 1 << 1;
 const FLAG_SUBSCRIPTION: i32 = 1 << 2;
-const FLAG_CLASS_FILTER: i32 = 1 << 3;
 
 /// Why a pull is refused, where clients tell refusals apart by more than the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,7 +215,9 @@ fn read_cold(broker: &Arc<Broker>, admitted: Admitted, pull: OwnedPull, reply: R
     let broker = broker.clone();
     tokio::task::spawn_blocking(move || {
         let pull = pull.borrow();
+        let start = Instant::now();
         let result = broker.store.get(&get_request(&pull, &Tags(&admitted.filter), true));
+        broker.stats.read_took(start.elapsed().as_micros() as u64);
         answer(&broker, &admitted, &pull, status_name(result.status), result, reply);
     });
 }
@@ -243,11 +245,12 @@ impl RecordFilter for Tags<'_> {
 }
 
 fn admit(broker: &Broker, conn: &Connection, now: i64, pull: &Pull<'_>) -> Result<Admitted, Refused> {
-    let ip = &broker.config.broker_ip1;
-    if broker.config.broker_permission & PERM_READ == 0 {
+    let config = broker.config();
+    let ip = &config.broker_ip1;
+    if config.broker_permission as i32 & PERM_READ == 0 {
         return Err(forbidden(Forbidden::Broker, format!("the broker[{ip}] pulling message is forbidden")));
     }
-    if pull.header.code == request_code::LITE_PULL_MESSAGE && !broker.config.lite_pull_message_enable {
+    if pull.header.code == request_code::LITE_PULL_MESSAGE && !config.lite_pull_message_enable {
         let remark = format!("the broker[{ip}] for lite pull consumer is forbidden");
         return Err(forbidden(Forbidden::Broker, remark));
     }
@@ -281,8 +284,6 @@ fn admit(broker: &Broker, conn: &Connection, now: i64, pull: &Pull<'_>) -> Resul
     } else {
         group_subscription(broker, &group, pull)?
     };
-    // Such a consumer filters with code of its own; the broker passes everything.
-    let filter = if pull.has(FLAG_CLASS_FILTER) { TagExpression::All } else { filter };
     Ok(Admitted { group, topic, filter })
 }
 
@@ -291,7 +292,9 @@ fn expression(kind: Option<&str>, text: &str) -> Result<TagExpression, Refused> 
     match ExpressionType::from_name(kind) {
         Some(ExpressionType::Tag) => TagExpression::parse(text)
             .map_err(|_| refused(code::SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")),
-        _ if text.is_empty() => Err(refused(code::SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")),
+        _ if text.is_empty() => {
+            Err(refused(code::SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed"))
+        }
         _ => {
             let remark =
                 format!("The broker does not support consumer to filter message by {}", kind.unwrap_or_default());
@@ -325,7 +328,11 @@ fn group_subscription(
     if subscription.sub_version < pull.header.sub_version {
         return Err(refused(code::SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest"));
     }
-    expression(subscription.expression_type.as_deref(), &subscription.sub_string)
+    if subscription.class_filter_mode {
+        // Such consumers filter with code of their own.
+        return Ok(TagExpression::All);
+    }
+    expression(Some(&subscription.expression_type), &subscription.sub_string)
 }
 
 /// The bit of a group's forbidden topics that stands for reading.
@@ -333,7 +340,7 @@ const READ_BIT: u32 = 2;
 
 /// An operator has moved the group: the client must go there first.
 fn reset_offset(broker: &Broker, pull: &Pull<'_>) -> Option<GetResult> {
-    if !broker.config.use_server_side_reset_offset {
+    if !broker.config().use_server_side_reset_offset {
         return None;
     }
     let offset = broker.offsets.take_reset(pull.group, pull.topic, pull.header.queue_id)?;
@@ -356,10 +363,10 @@ fn may_wait(pull: &Pull<'_>, result: &GetResult) -> bool {
 }
 
 fn park(broker: &Arc<Broker>, now: i64, admitted: Admitted, pull: Pull<'_>, reply: Reply) {
-    let suspend_ms = if broker.config.long_polling_enable {
+    let suspend_ms = if broker.config().long_polling_enable {
         pull.header.suspend_ms.max(0)
     } else {
-        broker.config.short_polling_time_mills
+        broker.config().short_polling_time_mills as i64
     };
     let wait = Wait {
         offset: pull.header.offset,
@@ -442,7 +449,7 @@ fn answer(
     reply: Reply,
 ) {
     let response_code = response_code(result.status, pull.header.offset);
-    let slave_may_serve = broker.config.slave_read_enable;
+    let slave_may_serve = broker.config().slave_read_enable;
     let fields = PullFields {
         suggest_broker: match (slave_may_serve, result.suggest_slave) {
             (true, true) => admitted.group.which_broker_when_consume_slowly,
@@ -456,7 +463,9 @@ fn answer(
         group_sys_flag: admitted.group.group_sys_flag,
     };
     if response_code == code::SUCCESS {
-        broker.stats.got(result.messages.len() as u64, result.bytes as u64);
+        let (messages, bytes) = (result.messages.len() as u64, result.bytes as u64);
+        broker.stats.got(messages, bytes);
+        broker.stats.group_got(pull.group, pull.topic, messages, bytes);
     } else {
         broker.stats.missed();
     }

@@ -17,7 +17,7 @@ const UNIQUE_KEY_QUERY: &str = "_UNIQUE_KEY_QUERY";
 pub fn query_message(broker: &Arc<Broker>, _context: &Context<'_>, request: &Command) -> Answer {
     let header: QueryMessageRequest = request.header()?;
     let unique = request.fields.get(UNIQUE_KEY_QUERY).is_some_and(|text| text == "true");
-    let most = if unique { broker.store_config.default_query_max_num } else { header.max_num };
+    let most = if unique { broker.store_config().default_query_max_num as i32 } else { header.max_num };
     let found = broker.store.query_key(
         &header.topic,
         &header.key,

@@ -76,8 +76,8 @@ fn checked_topic(
 ) -> Result<Arc<TopicConfig>, Refusal> {
     let name = send.topic.as_ref();
     let known = broker.topics.get(name);
-    if broker.config.broker_permission & PERM_WRITE == 0 && known.as_ref().is_some_and(|topic| topic.order) {
-        let remark = format!("the broker[{}] sending message is forbidden", broker.config.broker_ip1);
+    if broker.config().broker_permission as i32 & PERM_WRITE == 0 && known.as_ref().is_some_and(|topic| topic.order) {
+        let remark = format!("the broker[{}] sending message is forbidden", broker.config().broker_ip1);
         return Err(Refusal::new(code::NO_PERMISSION, remark));
     }
     // Names in the table were checked when they came in.
@@ -104,7 +104,12 @@ fn checked_topic(
     Ok(topic)
 }
 
-fn make_topic(broker: &Broker, conn: &Connection, send: &SendMessage<'_>, now: i64) -> Result<Arc<TopicConfig>, Refusal> {
+fn make_topic(
+    broker: &Broker,
+    conn: &Connection,
+    send: &SendMessage<'_>,
+    now: i64,
+) -> Result<Arc<TopicConfig>, Refusal> {
     let name = send.topic.as_ref();
     let retry = name.starts_with(RETRY_PREFIX);
     let flag = match (send.unit_mode, retry) {
@@ -171,7 +176,7 @@ struct Job<'s, 'a> {
     conn: &'a Connection,
     now: i64,
     send: &'s SendMessage<'s>,
-    topic: &'a TopicConfig,
+    topic: &'a Arc<TopicConfig>,
     /// As the producer sees it.
     queue_id: i32,
     body: &'a [u8],
@@ -234,6 +239,7 @@ impl<'s> Job<'s, '_> {
             bytes: appended.len,
             ticket: appended.end,
             waits_for_flush: found.waits_for_store(),
+            topic: Some(self.topic.clone()).filter(|_| level == 0),
         };
         Ok((stored, Some(key)))
     }
@@ -255,12 +261,10 @@ impl<'s> Job<'s, '_> {
         if level > 0 {
             return Err(send_answer::illegal(broker));
         }
-        let limit = broker.store_config.max_message_size as usize;
+        let limit = broker.store_config().max_message_size as usize;
         if self.body.len() > limit {
-            let remark = format!(
-                "message body size exceeded, msg body size: {}, maxMessageSize: {limit}",
-                self.body.len()
-            );
+            let remark =
+                format!("message body size exceeded, msg body size: {}, maxMessageSize: {limit}", self.body.len());
             return Err(Refusal::system(remark));
         }
         let items: Vec<BatchItem<'_>> = batch_items(self.body)
@@ -285,6 +289,7 @@ impl<'s> Job<'s, '_> {
             bytes: appended.len,
             ticket: appended.end,
             waits_for_flush: found.waits_for_store(),
+            topic: Some(self.topic.clone()),
         };
         Ok((stored, found.uniq_key.map(Cow::Borrowed)))
     }
@@ -306,10 +311,7 @@ impl<'s> Job<'s, '_> {
         let sent_back = self.send.reconsume_times.unwrap_or(0) > 0 && level > 0;
         let half = found.transaction && !sent_back;
         if half || !sys_flag::takes_queue_place(self.send.sys_flag) {
-            let remark = format!(
-                "the broker[{}] sending transaction message is forbidden",
-                broker.config.broker_ip1
-            );
+            let remark = format!("the broker[{}] sending transaction message is forbidden", broker.config().broker_ip1);
             return Err(Refusal::new(code::NO_PERMISSION, remark));
         }
         let compacted = self.topic.attributes.get("cleanup.policy").is_some_and(|policy| policy == "COMPACTION");
@@ -350,14 +352,7 @@ impl<'s> Job<'s, '_> {
 /// The name of a group's dead-letter topic, made if need be.
 pub fn dead_letter_topic(broker: &Broker, group: &str, now: i64) -> Result<String, Refusal> {
     let name = names::dead_letter_topic(group);
-    let made = broker.topics.create_for_send_back(
-        &name,
-        DEAD_LETTER_QUEUES,
-        PERM_READ | PERM_WRITE,
-        false,
-        0,
-        now,
-    );
+    let made = broker.topics.create_for_send_back(&name, DEAD_LETTER_QUEUES, PERM_READ | PERM_WRITE, false, 0, now);
     match made.map_err(topic_refusal)? {
         Some(_) => Ok(name),
         None => Err(Refusal::system(format!("topic[{name}] not exist"))),

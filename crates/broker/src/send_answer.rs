@@ -66,7 +66,8 @@ impl WriteFields for Common<'_> {
 
 /// Refuses a send.
 pub fn refuse(broker: &Broker, reply: Reply, refusal: &Refusal) {
-    let fields = Common { region: &broker.config.region_id, trace_on: broker.config.trace_on };
+    let config = broker.config();
+    let fields = Common { region: &config.region_id, trace_on: config.trace_on };
     reply.send_parts(refusal.code, Some(&refusal.remark), &fields, ());
 }
 
@@ -78,9 +79,7 @@ pub fn put_refusal(broker: &Broker, error: &PutError) -> Refusal {
         PutStatus::OsPageCacheBusy => {
             Refusal::new(code::SYSTEM_BUSY, "[PC_SYNCHRONIZED]broker busy, start flow control for a while")
         }
-        PutStatus::CreateMappedFileFailed => {
-            Refusal::system("create mapped file failed, server is busy or broken.")
-        }
+        PutStatus::CreateMappedFileFailed => Refusal::system("create mapped file failed, server is busy or broken."),
         PutStatus::UnknownError => Refusal::system("UNKNOWN_ERROR"),
     }
 }
@@ -99,7 +98,7 @@ pub fn put_status_name(status: PutStatus) -> &'static str {
 
 /// The message or its properties are not what can be stored.
 pub fn illegal(broker: &Broker) -> Refusal {
-    let limit = broker.store_config.max_message_size;
+    let limit = broker.store_config().max_message_size;
     Refusal::new(
         code::MESSAGE_ILLEGAL,
         format!(

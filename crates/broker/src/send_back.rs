@@ -26,8 +26,8 @@ pub fn send_back(broker: &Arc<Broker>, context: &Context<'_>, request: &Command)
         let remark = format!("subscription group not exist, {group} {FAQ}");
         return Err(Refusal::new(code::SUBSCRIPTION_GROUP_NOT_EXIST, remark));
     };
-    if broker.config.broker_permission & PERM_WRITE == 0 {
-        let remark = format!("the broker[{}] sending message is forbidden", broker.config.broker_ip1);
+    if broker.config().broker_permission as i32 & PERM_WRITE == 0 {
+        let remark = format!("the broker[{}] sending message is forbidden", broker.config().broker_ip1);
         return Err(Refusal::new(code::NO_PERMISSION, remark));
     }
     if settings.retry_queue_nums <= 0 {
@@ -63,12 +63,7 @@ struct Destination {
     level: i32,
 }
 
-fn retry_topic(
-    broker: &Broker,
-    header: &ConsumerSendMsgBackRequest,
-    queues: i32,
-    now: i64,
-) -> Result<String, Refusal> {
+fn retry_topic(broker: &Broker, header: &ConsumerSendMsgBackRequest, queues: i32, now: i64) -> Result<String, Refusal> {
     let name = names::retry_topic(&header.group);
     let flag = if header.unit_mode { TOPIC_FLAG_UNIT_SUB } else { 0 };
     let made = broker.topics.create_for_send_back(&name, queues, PERM_READ | PERM_WRITE, false, flag, now);
@@ -123,5 +118,7 @@ fn store_again(
     let appended = appended.map_err(|error| Refusal::system(put_status_name(error.put_status())))?;
     broker.store.write_out(appended.end).map_err(|error| Refusal::system(error.to_string()))?;
     broker.stats.put(1, appended.len.into());
+    broker.stats.topic_put(topic, 1, appended.len.into());
+    broker.stats.sent_back(&header.group, record.property(property::RETRY_TOPIC).unwrap_or(record.topic));
     ok()
 }

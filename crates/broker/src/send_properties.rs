@@ -112,7 +112,8 @@ mod tests {
 
     #[test]
     fn one_scan_finds_what_counts() {
-        let text = pairs(&[("TAGS", "a"), ("KEYS", "k1 k2"), ("UNIQ_KEY", "U"), ("WAIT", "false"), ("x", "y"), ("TAGS", "b")]);
+        let text =
+            pairs(&[("TAGS", "a"), ("KEYS", "k1 k2"), ("UNIQ_KEY", "U"), ("WAIT", "false"), ("x", "y"), ("TAGS", "b")]);
         let found = SendProperties::scan(&text);
         assert_eq!((found.tags, found.keys, found.uniq_key), (Some("b"), Some("k1 k2"), Some("U")));
         assert!(!found.waits_for_store() && !found.transaction && !found.timer && !found.has_reserved);
@@ -131,7 +132,10 @@ mod tests {
         without_reserved(&mut out, b"MSG_REGION\x01here\x02");
         assert_eq!(out, b"");
         let broker = BrokerPairs::new("DefaultRegion", true, "DefaultCluster");
-        assert_eq!(broker.as_bytes(), b"MSG_REGION\x01DefaultRegion\x02TRACE_ON\x01true\x02CLUSTER\x01DefaultCluster\x02");
+        assert_eq!(
+            broker.as_bytes(),
+            b"MSG_REGION\x01DefaultRegion\x02TRACE_ON\x01true\x02CLUSTER\x01DefaultCluster\x02"
+        );
     }
 
     #[test]

@@ -169,42 +169,59 @@ pub struct Stats {
     transferred: Window,
     failed_puts: AtomicU64,
     put_bytes: AtomicU64,
+    got_bytes: AtomicU64,
     get_longest_us: AtomicU64,
     days: Mutex<(i64, DayTotals)>,
 }
 
 impl Stats {
     /// Messages were stored for a client.
-    pub fn sent(&self, topic: &str, messages: u64, bytes: u64) {
+    pub fn put(&self, messages: u64, bytes: u64) {
         self.put.total.fetch_add(messages, Ordering::Relaxed);
         self.put_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.broker_put.add(messages);
-        let known = self.puts.read().get(topic).cloned();
-        let series = known.unwrap_or_else(|| self.puts.write().entry(topic.to_owned()).or_default().clone());
+    }
+
+    /// The same, by topic.
+    pub fn topic_put(&self, topic: &str, messages: u64, bytes: u64) {
+        if let Some(series) = self.puts.read().get(topic) {
+            series.0.add(messages);
+            series.1.add(bytes);
+            return;
+        }
+        let series = self.puts.write().entry(topic.to_owned()).or_default().clone();
         series.0.add(messages);
         series.1.add(bytes);
     }
 
-    pub fn send_failed(&self) {
-        self.failed_puts.fetch_add(1, Ordering::Relaxed);
+    /// Messages could not be stored.
+    pub fn put_failed(&self, messages: u64) {
+        self.failed_puts.fetch_add(messages, Ordering::Relaxed);
     }
 
     /// A pull found messages.
-    pub fn pulled(&self, group: &str, topic: &str, messages: u64, bytes: u64) {
+    pub fn got(&self, messages: u64, bytes: u64) {
         self.found.total.fetch_add(messages, Ordering::Relaxed);
         self.transferred.total.fetch_add(messages, Ordering::Relaxed);
         self.broker_get.add(messages);
-        let known = self.gets.read().get(topic).and_then(|groups| groups.get(group)).cloned();
-        let series = known.unwrap_or_else(|| {
-            let mut gets = self.gets.write();
-            gets.entry(topic.to_owned()).or_default().entry(group.to_owned()).or_default().clone()
-        });
+        self.got_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The same, by group and topic.
+    pub fn group_got(&self, group: &str, topic: &str, messages: u64, bytes: u64) {
+        if let Some(series) = self.gets.read().get(topic).and_then(|groups| groups.get(group)) {
+            series.0.add(messages);
+            series.1.add(bytes);
+            return;
+        }
+        let series =
+            self.gets.write().entry(topic.to_owned()).or_default().entry(group.to_owned()).or_default().clone();
         series.0.add(messages);
         series.1.add(bytes);
     }
 
     /// A pull found nothing.
-    pub fn pull_missed(&self) {
+    pub fn missed(&self) {
         self.missed.total.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -265,6 +282,10 @@ impl Stats {
 
     pub fn put_bytes_total(&self) -> u64 {
         self.put_bytes.load(Ordering::Relaxed)
+    }
+
+    pub fn got_bytes_total(&self) -> u64 {
+        self.got_bytes.load(Ordering::Relaxed)
     }
 
     pub fn failed_puts(&self) -> u64 {
@@ -348,7 +369,8 @@ mod tests {
         let stats = Stats::default();
         for second in 0..=61 {
             stats.sample(second * SECOND);
-            stats.sent("T", 5, 500);
+            stats.put(5, 500);
+            stats.topic_put("T", 5, 500);
         }
         assert_eq!(stats.put_rates(), [Some(5.0), Some(5.0), None]);
         assert_eq!(stats.missed_rates(), [Some(0.0), Some(0.0), None]);
@@ -363,7 +385,7 @@ mod tests {
     fn group_series_are_keyed_by_topic_and_group() {
         let stats = Stats::default();
         for at in [0, 10] {
-            stats.pulled("g", "T", 20, 100);
+            stats.group_got("g", "T", 20, 100);
             stats.sample(at * SECOND);
         }
         assert_eq!(stats.group_get_tps("g", "T"), 2.0);
@@ -377,10 +399,10 @@ mod tests {
     fn totals_of_the_morning_are_kept_at_midnight() {
         let stats = Stats::default();
         stats.sample(DAY + HOUR);
-        stats.sent("T", 7, 7);
+        stats.put(7, 7);
         stats.sample(2 * DAY);
         assert_eq!(stats.days().put_today_morning, 7);
-        stats.sent("T", 1, 1);
+        stats.put(1, 1);
         stats.sample(3 * DAY + 1);
         assert_eq!((stats.days().put_yesterday_morning, stats.days().put_today_morning), (7, 8));
     }
