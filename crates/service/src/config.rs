@@ -75,3 +75,6 @@ pub trait Config: Clone + Default + Send + Sync + 'static {
         Self::keys().into_iter().find(|known| known.name == key)
     }
 }
+
+#[cfg(test)]
+mod tests;

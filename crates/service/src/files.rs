@@ -47,13 +47,17 @@ fn persist_in_steps(path: &Path, content: &[u8], before: &mut dyn FnMut(&str) ->
     drop(file);
 
     // an empty file holds nothing worth pushing a good .bak out
-    if current.is_some_and(|current| current.len() > 0) {
+    if current.is_some() && !is_blank(path)? {
         keep_backup(path, &backup, before)?;
     }
     before("rename")?;
     fs::rename(&temporary, path)?;
     before("sync folder")?;
     File::open(folder)?.sync_all()
+}
+
+fn is_blank(path: &Path) -> io::Result<bool> {
+    Ok(fs::read(path)?.trim_ascii().is_empty())
 }
 
 fn keep_backup(path: &Path, backup: &Path, before: &mut dyn FnMut(&str) -> io::Result<()>) -> io::Result<()> {
@@ -122,7 +126,10 @@ fn read<E: std::fmt::Display>(path: &Path) -> Result<Option<Vec<u8>>, LoadError<
 
 fn move_aside(path: &Path) -> io::Result<PathBuf> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-    let aside = beside(path, &format!(".broken.{now}"));
+    let mut aside = beside(path, &format!(".broken.{now}"));
+    while aside.exists() {
+        aside.as_mut_os_string().push("x");
+    }
     fs::rename(path, &aside)?;
     Ok(aside)
 }
@@ -137,5 +144,115 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(content: &[u8]) -> Result<String, String> {
+        match std::str::from_utf8(content) {
+            Ok(text) if !text.starts_with("broken") => Ok(text.to_string()),
+            _ => Err("not a text".to_string()),
+        }
+    }
+
+    fn loaded(path: &Path) -> Option<String> {
+        load(path, text).unwrap()
+    }
+
+    #[test]
+    fn the_content_before_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/er/topics.json");
+        assert_eq!(loaded(&path), None);
+        for content in ["one", "two", "three"] {
+            persist(&path, content.as_bytes()).unwrap();
+            assert_eq!(loaded(&path).as_deref(), Some(content));
+        }
+        assert_eq!(fs::read_to_string(beside(&path, ".bak")).unwrap(), "two");
+        let names = fs::read_dir(path.parent().unwrap()).unwrap().count();
+        assert_eq!(names, 2, "no temporary file stays");
+    }
+
+    #[test]
+    fn a_crash_at_any_step_leaves_the_old_or_the_new_content() {
+        for crash_at in 0.. {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("offsets.json");
+            persist(&path, b"oldest").unwrap();
+            persist(&path, b"old").unwrap();
+            let mut step = 0;
+            let result = persist_in_steps(&path, b"new", &mut |_| {
+                step += 1;
+                if step > crash_at { Err(io::Error::other("crash")) } else { Ok(()) }
+            });
+            let seen = loaded(&path).unwrap();
+            let backup = fs::read_to_string(beside(&path, ".bak")).unwrap();
+            match seen.as_str() {
+                "old" => assert!(["oldest", "old"].contains(&backup.as_str()), "{crash_at}: {backup}"),
+                "new" => assert_eq!(backup, "old"),
+                other => panic!("{crash_at}: {other}"),
+            }
+            // whatever is left over does not hinder the next one
+            persist(&path, b"newer").unwrap();
+            persist(&path, b"newest").unwrap();
+            assert_eq!(loaded(&path).as_deref(), Some("newest"));
+            assert_eq!(fs::read_to_string(beside(&path, ".bak")).unwrap(), "newer");
+            if result.is_ok() {
+                assert_eq!(seen, "new");
+                assert!(crash_at > 5, "every step was tried");
+                return;
+            }
+        }
+    }
+
+    #[test]
+    fn javas_crash_leaves_only_the_backup() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("topics.json");
+        fs::write(beside(&path, ".bak"), "kept").unwrap();
+        assert_eq!(loaded(&path).as_deref(), Some("kept"));
+        fs::write(&path, " \n").unwrap();
+        assert_eq!(loaded(&path).as_deref(), Some("kept"), "an empty file counts as missing");
+        persist(&path, b"new").unwrap();
+        assert_eq!(fs::read_to_string(beside(&path, ".bak")).unwrap(), "kept");
+    }
+
+    #[test]
+    fn broken_files_are_moved_aside_and_never_deleted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("groups.json");
+        fs::write(&path, "broken 1").unwrap();
+        assert_eq!(loaded(&path), None);
+        fs::write(&path, "broken 2").unwrap();
+        fs::write(beside(&path, ".bak"), "good").unwrap();
+        assert_eq!(loaded(&path).as_deref(), Some("good"));
+        fs::write(&path, "broken 3").unwrap();
+        fs::write(beside(&path, ".bak"), "broken 4").unwrap();
+        let error = load(&path, text).unwrap_err().to_string();
+        assert!(error.contains("groups.json.bak") && error.contains("not a text"), "{error}");
+        let mut contents: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
+            .collect();
+        contents.sort();
+        // the first good .bak was overwritten by this test itself
+        assert_eq!(contents, ["broken 1", "broken 2", "broken 3", "broken 4"]);
+    }
+
+    #[test]
+    fn links_and_permissions_stay() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real.conf"), folder.path().join("link.conf"));
+        fs::write(&real, "a=1").unwrap();
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).unwrap();
+        symlink(&real, &link).unwrap();
+        persist(&link, b"a=2").unwrap();
+        assert_eq!(fs::read_to_string(&real).unwrap(), "a=2");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

@@ -18,3 +18,61 @@ pub use service::ServiceConfig;
 pub use store::{BrokerRole, FlushDiskType, MessageStoreConfig};
 pub use system::SystemProperties;
 pub use tls::TlsSystemConfig;
+
+/// The text of docs/configuration.md.
+pub fn configuration_doc() -> String {
+    use crate::config::markdown;
+    [
+        DOC_HEAD,
+        "\n## Name server\n\n",
+        &markdown::<NamesrvConfig>(),
+        "\n## Broker\n\n",
+        &markdown::<BrokerIdentity>(),
+        "\n",
+        &markdown::<BrokerConfig>(),
+        "\n## Message store\n\nIn the broker's file.\n\n",
+        &markdown::<MessageStoreConfig>(),
+        "\n## Listening\n\nIn the file of any server.\n\n",
+        &markdown::<NettyServerConfig>(),
+        "\n## Calling other servers\n\n",
+        &markdown::<NettyClientConfig>(),
+        "\n## TLS\n\nSystem properties in Java. Here the file, `-D` and the file named by `tls.config.file` set them.\n\n",
+        &markdown::<TlsSystemConfig>(),
+        "\n## Other system properties of Java\n\n",
+        &markdown::<SystemProperties>(),
+        "\n## Keys that Java does not have\n\n",
+        &markdown::<ServiceConfig>(),
+    ]
+    .concat()
+}
+
+const DOC_HEAD: &str = "\
+# Configuration
+
+<!-- Written by `cargo run -p rocketmq-service --bin configuration-doc`; change the declarations in crates/service/src/keys. -->
+
+Servers read RocketMQ's own `.properties` files: `mqbroker -c broker.conf`, `mqnamesrv -c namesrv.conf`. Without a file
+every key has its default. `-Dkey=value` sets a single key and wins over the file; `-n` wins over `namesrvAddr`. `-p` prints
+every key with its value, `-m` (broker) the important ones.
+
+- A value that its key cannot take stops the start with the file and the line.
+- A key that RocketMQ knows and this server does not implement, and a key that nobody knows, are named in a warning; a
+  misspelt one with the key that was probably meant.
+- `mqadmin updateBrokerConfig` and `updateNamesrvConfig` change keys at run time and rewrite the `-c` file, comments kept, the
+  content before in `.bak`. The column *change* says whether the new value counts at once or after a restart. A value that
+  its key cannot take refuses the whole update.
+- Files are read as UTF-8, or as ISO-8859-1 if they are not UTF-8; `\\uXXXX` works in both.
+";
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_documentation_is_current() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let written = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            written == super::configuration_doc(),
+            "run: cargo run -p rocketmq-service --bin configuration-doc > docs/configuration.md"
+        );
+    }
+}

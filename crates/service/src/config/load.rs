@@ -70,8 +70,12 @@ fn lines(bad: &[(String, BadValue)]) -> String {
     bad.iter().map(|(place, bad)| format!("{place}: {bad}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Reads the file, then the overrides, over the values of `base`.
-pub fn load<C: Config>(base: C, source: &Source<'_>) -> Result<Loaded<C>, ConfigError> {
+/// Reads the file, then the overrides, over the values of `base`; then `finish` completes what depends on them.
+pub fn load<C: Config>(
+    base: C,
+    source: &Source<'_>,
+    finish: impl FnOnce(&mut C) -> Result<(), ConfigError>,
+) -> Result<Loaded<C>, ConfigError> {
     let document = match source.file {
         Some(path) => read(path)?,
         None => Document::default(),
@@ -100,6 +104,7 @@ pub fn load<C: Config>(base: C, source: &Source<'_>) -> Result<Loaded<C>, Config
     if !bad.is_empty() {
         return Err(ConfigError::Values(bad));
     }
+    finish(&mut values)?;
     let live = Live::with_file(values, source.known, source.file.map(Path::to_path_buf), document);
     Ok(Loaded { live, warnings })
 }

@@ -3,6 +3,8 @@
 use super::{
     MessageStoreConfig, NettyClientConfig, NettyServerConfig, ServiceConfig, SystemProperties, TlsSystemConfig,
 };
+use crate::cli::{CommandLine, Exit};
+use crate::config::{BROKER_KEYS, Loaded};
 use crate::home;
 
 crate::config_enum! {
@@ -334,5 +336,32 @@ impl Default for BrokerSettings {
             system: SystemProperties::default(),
             service: ServiceConfig::default(),
         }
+    }
+}
+
+impl BrokerSettings {
+    /// Reads what the command line points to. Without `-c`, remote updates are not written to any file.
+    pub fn load(command_line: &CommandLine) -> Result<Loaded<BrokerSettings>, Exit> {
+        command_line.load(BrokerSettings::default(), BROKER_KEYS, |settings| settings.tls.apply_file())
+    }
+
+    /// Port for slaves.
+    pub fn ha_listen_port(&self) -> u16 {
+        match self.store.ha_listen_port {
+            0 => self.netty.listen_port.saturating_add(1),
+            port => port,
+        }
+    }
+
+    /// Where the page server listens, by `httpAddress` or by Java's metrics keys; `None` when off.
+    pub fn page_address(&self) -> Option<String> {
+        let prometheus = || match self.broker.metrics_exporter_type {
+            MetricsExporterType::Prom => {
+                let host = self.broker.metrics_prom_exporter_host.as_deref().unwrap_or("0.0.0.0");
+                Some(format!("{host}:{}", self.broker.metrics_prom_exporter_port))
+            }
+            MetricsExporterType::Disable => None,
+        };
+        self.service.http_address.clone().or_else(prometheus)
     }
 }

@@ -1,6 +1,8 @@
 //! Keys of the name server.
 
 use super::{NettyClientConfig, NettyServerConfig, ServiceConfig, SystemProperties, TlsSystemConfig};
+use crate::cli::{CommandLine, Exit};
+use crate::config::{Loaded, NAMESRV_KEYS};
 use crate::home;
 
 crate::config! {
@@ -75,5 +77,20 @@ impl Default for NamesrvSettings {
             system: SystemProperties::default(),
             service: ServiceConfig::default(),
         }
+    }
+}
+
+impl NamesrvSettings {
+    /// Reads what the command line points to. Remote updates go to the `-c` file, or to `configStorePath` without one.
+    pub fn load(command_line: &CommandLine) -> Result<Loaded<NamesrvSettings>, Exit> {
+        let loaded = command_line.load(NamesrvSettings::default(), NAMESRV_KEYS, |settings| {
+            if let Some(file) = &command_line.config_file {
+                settings.namesrv.config_store_path = file.display().to_string();
+            }
+            settings.tls.apply_file()
+        })?;
+        let store_path = loaded.live.load().namesrv.config_store_path.clone();
+        loaded.live.set_store_path(store_path.into());
+        Ok(loaded)
     }
 }
