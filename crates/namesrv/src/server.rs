@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use protocol::Command;
 use remoting::{Client, ClientConfig, CloseReason, Connection, Reply, Server, ServerConfig, Service};
 use service::config::Live;
+use service::http::Pages;
 use service::keys::NamesrvSettings;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -55,7 +56,8 @@ impl Namesrv {
     pub fn start(settings: Live<NamesrvSettings>) -> Result<Self, StartError> {
         let config = settings.snapshot();
         let table = Arc::new(RouteTable::default());
-        let metrics = Arc::new(Metrics::default());
+        let metrics = Arc::new(Metrics::new());
+        metrics.watch(table.clone());
         let kv = KvConfig::load(PathBuf::from(&config.namesrv.kv_config_path));
         let client = Client::new(ClientConfig::default(), None);
         let notifier = Notifier::new(Handle::current(), client.clone(), metrics.clone());
@@ -86,26 +88,15 @@ impl Namesrv {
         self.shared.table.clone()
     }
 
-    /// The metrics page, in Prometheus' text form.
-    pub fn metrics_page(&self) -> String {
-        self.shared.metrics.page(&self.shared.table)
-    }
-
-    /// What makes that page later on.
-    pub fn metrics_source(&self) -> impl Fn() -> String + Send + Sync + 'static {
+    /// The metrics and checks of the page server (`httpAddress`). The name server is ready when it answers routes:
+    /// not while `needWaitForService` holds them back.
+    pub fn pages(&self) -> Pages {
         let shared = self.shared.clone();
-        move || shared.metrics.page(&shared.table)
-    }
-
-    /// Whether routes are answered: not while `needWaitForService` holds them back.
-    pub fn is_ready(&self) -> bool {
-        is_ready(&self.shared)
-    }
-
-    /// What tells that later on.
-    pub fn readiness(&self) -> impl Fn() -> bool + Send + Sync + 'static {
-        let shared = self.shared.clone();
-        move || is_ready(&shared)
+        Pages {
+            metrics: self.shared.metrics.registry.clone(),
+            healthy: Box::new(|| Ok(())),
+            ready: Box::new(move || if is_ready(&shared) { Ok(()) } else { Err("name server not ready".to_owned()) }),
+        }
     }
 
     /// Stops: with `enableShutdownGracefully` clients are first sent elsewhere, for `shutdownWaitTimeSeconds` at most.
@@ -132,8 +123,7 @@ fn listen(config: &NamesrvSettings, requests: Arc<Requests>) -> Result<Server, S
     let address = address.and_then(|mut found| {
         found.next().ok_or_else(|| std::io::Error::new(std::io::ErrorKind::NotFound, "it has no address"))
     });
-    let address =
-        address.map_err(|error| StartError::Address { address: netty.bind_address.clone(), error })?;
+    let address = address.map_err(|error| StartError::Address { address: netty.bind_address.clone(), error })?;
     let mut server = ServerConfig::new(address);
     server.backlog = netty.server_socket_backlog.try_into().unwrap_or(i32::MAX);
     server.limits.idle = Duration::from_secs(netty.server_channel_max_idle_time_seconds.into());

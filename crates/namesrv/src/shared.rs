@@ -135,4 +135,3 @@ impl Shared {
         Bytes::from_owner(SharedBody(body))
     }
 }
-

@@ -7,9 +7,9 @@ use protocol::headers::{
 use protocol::{Command, response_code};
 use remoting::{Body, Connection};
 
+use super::Answer;
 use super::registration_body::{decode, decode_data_version};
 use super::route::ZONE_NAME;
-use super::Answer;
 use crate::route_table::{BrokerAddr, DataVersion, LeaveReason, Outcome, Registration, Rules, Unregistration};
 use crate::shared::{ORDER_TOPIC_CONFIG, Shared};
 

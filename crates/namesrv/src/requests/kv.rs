@@ -43,8 +43,6 @@ pub(super) fn list(shared: &Shared, _: &Connection, request: &Command) -> Result
     let GetKVListByNamespaceRequest { namespace } = request.header()?;
     match shared.kv.list(&namespace) {
         Some(list) => Ok(Answer::body(list)),
-        None => {
-            Err(Answer::refuse(response_code::QUERY_NOT_FOUND, format!("No config item, Namespace: {namespace}")))
-        }
+        None => Err(Answer::refuse(response_code::QUERY_NOT_FOUND, format!("No config item, Namespace: {namespace}"))),
     }
 }

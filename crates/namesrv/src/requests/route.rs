@@ -50,8 +50,7 @@ pub(super) fn route(shared: &Shared, _: &Connection, request: &Command) -> Resul
     }
     let query = Query::read(request);
     let topic = query.topic.as_deref().unwrap_or("null");
-    let order_conf =
-        if config.order_message_enable { shared.kv.get(ORDER_TOPIC_CONFIG, topic) } else { None };
+    let order_conf = if config.order_message_enable { shared.kv.get(ORDER_TOPIC_CONFIG, topic) } else { None };
     let form = RouteForm {
         dialect: if request.version >= VERSION_4_9_4 || query.standard_json {
             Dialect::Standard

@@ -5,8 +5,8 @@ use protocol::{Command, response_code};
 use remoting::Connection;
 use serde::Deserialize;
 
-use super::json_in::from_slice;
 use super::Answer;
+use super::json_in::from_slice;
 use crate::route_table::{TopicEntry, UnitFilter};
 use crate::shared::Shared;
 

@@ -117,7 +117,7 @@ impl EncodedRoutes {
             zone: form.zone.map(Into::into),
             body,
         }));
-        let route = EncodedRoute { checked: AtomicU64::new(version), used: AtomicBool::new(true), variants };
+        let route = EncodedRoute { checked: AtomicU64::new(version), used: AtomicBool::new(false), variants };
         if !self.make_room(route.bytes(), limit) {
             return;
         }
