@@ -88,6 +88,11 @@ impl Broker {
         self.settings.load().identity.broker_name.clone()
     }
 
+    /// `brokerClusterName`.
+    pub fn cluster(&self) -> String {
+        self.settings.load().identity.broker_cluster_name.clone()
+    }
+
     /// `brokerIP1:listenPort`.
     pub fn address(&self) -> String {
         address(&self.config().broker_ip1, self.store_host.port())

@@ -224,7 +224,29 @@ mod tests {
         offsets.commit("h", "T", 0, 1, 5);
         offsets.flush().unwrap();
         let text = std::fs::read_to_string(dir.path().join("consumerOffset.json")).unwrap();
-        let java = "\"offsetTable\":{\n\t\t\"%RETRY%g@g\":{0:4\n\t\t},\n\t\t\"T@g\":{0:12,1:9\n\t\t},\n\t\t\"T@h\":{0:1\n\t\t}\n\t}";
+        let java = r#"
+	"groupTopicMap":{
+		"g":[
+			"%RETRY%g",
+			"T"
+		],
+		"h":[
+			"T"
+		]
+	},
+	"offsetTable":{
+		"%RETRY%g@g":{
+			0:4
+		},
+		"T@g":{
+			0:12,
+			1:9
+		},
+		"T@h":{
+			0:1
+		}
+	}
+}"#;
         assert!(text.contains(java), "{text}");
         let again = ConsumerOffsets::load(dir.path(), 2, 9).unwrap();
         assert_eq!(again.query("g", "T", 1), Some(9));

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use remoting::{Client, ClientConfig, NameServers, Server, ServerConfig};
-use service::config::Live;
-use service::keys::{BrokerRole, BrokerSettings, FlushDiskType};
+use remoting::{Client, ClientConfig, NameServers, Server, ServerConfig, TlsSettings};
+use service::config::{Config as _, Live};
+use service::keys::{BrokerRole, BrokerSettings, FlushDiskType, TlsSystemConfig};
 use store::{Store, StoreConfig};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
@@ -55,6 +55,8 @@ pub enum StartError {
     Address { key: &'static str, value: String },
     #[error("{0} is not supported by this broker yet")]
     Unsupported(String),
+    #[error("TLS: {0}")]
+    Tls(String),
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
 }
@@ -178,8 +180,29 @@ fn listen_on(broker: &Arc<Broker>, config: &BrokerSettings, listen: SocketAddr) 
     server.backlog = config.netty.server_socket_backlog as i32;
     server.limits.frame_bytes = config.system.frame_max_length as usize;
     server.limits.idle = Duration::from_secs(config.netty.server_channel_max_idle_time_seconds.into());
+    server.tls = tls_settings(config)?;
     Server::bind(server, Arc::new(BrokerService(broker.clone())))
         .map_err(|error| StartError::Listen { addr: listen.to_string(), error })
+}
+
+fn tls_settings(config: &BrokerSettings) -> Result<TlsSettings, StartError> {
+    let mut tls = TlsSettings::default();
+    for key in TlsSystemConfig::keys() {
+        if let Some(value) = config.tls.get(key.name) {
+            tls.set(key.name, &value).map_err(StartError::Tls)?;
+        }
+    }
+    Ok(tls)
+}
+
+fn client_config(config: &BrokerSettings) -> Result<ClientConfig, StartError> {
+    let tls = tls_settings(config)?;
+    let mut client = ClientConfig::default();
+    client.connect_timeout = Duration::from_millis(config.client.connect_timeout_millis.into());
+    if config.client.use_tls || tls.outbound() {
+        client.tls = Some(tls);
+    }
+    Ok(client)
 }
 
 fn assemble(
@@ -201,7 +224,7 @@ fn assemble(
     let store = Store::open(store_config(config, &data_dir), topics.clone(), arrivals.listener())?;
 
     let store_ip = resolve(&config.broker.broker_ip1)?;
-    let client = Client::new(ClientConfig::default(), None);
+    let client = Client::new(client_config(config)?, None);
     let name_servers = config.broker.namesrv_addr.as_deref().unwrap_or_default();
     let broker = Arc::new(Broker {
         data_dir,

@@ -112,7 +112,7 @@ pub fn delete_topic(broker: &Arc<Broker>, context: &Context<'_>, request: &Comma
     for victim in victims {
         broker.topics.delete(&victim, context.now)?;
         broker.offsets.forget_topic(&victim);
-        broker.store.delete_topic(&victim);
+        broker.store.delete_topic(&victim).map_err(|error| Refusal::system(error.to_string()))?;
         broker.stats.forget_topic(&victim);
     }
     ok()
