@@ -66,6 +66,9 @@ every key with its value, `-m` (broker) the important ones.
 
 #[cfg(test)]
 mod tests {
+    use super::{BrokerSettings, NamesrvSettings};
+    use crate::config::{BROKER_KEYS, Config, NAMESRV_KEYS, Source, load};
+
     #[test]
     fn the_documentation_is_current() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
@@ -74,5 +77,44 @@ mod tests {
             written == super::configuration_doc(),
             "run: cargo run -p rocketmq-service --bin configuration-doc > docs/configuration.md"
         );
+    }
+
+    /// Every file in conf/ is understood whole, and so is every key that stands there as a comment.
+    #[test]
+    fn the_example_files_are_understood() {
+        let conf = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf"));
+        let mut seen = 0;
+        for folder in ["", "2m-2s-async", "2m-noslave"] {
+            for entry in std::fs::read_dir(conf.join(folder)).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path.file_name().unwrap().to_string_lossy().into_owned();
+                if name.ends_with(".conf") || name.ends_with(".properties") {
+                    seen += 1;
+                    let example = std::fs::read_to_string(&path).unwrap();
+                    match name.starts_with("namesrv") {
+                        true => understand::<NamesrvSettings>(&example, NAMESRV_KEYS),
+                        false => understand::<BrokerSettings>(&example, BROKER_KEYS),
+                    }
+                }
+            }
+        }
+        assert_eq!(seen, 8);
+    }
+
+    fn understand<C: Config>(example: &str, known: &'static str) {
+        let is_key = |line: &&str| line.split('=').next().is_some_and(|key| !key.contains(' ')) && line.contains('=');
+        let with_comments = example.lines().map(|line| match line.strip_prefix('#').filter(is_key) {
+            Some(commented) => format!("{commented}\n"),
+            None => format!("{line}\n"),
+        });
+        for text in [example.to_string(), with_comments.collect()] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("x.conf");
+            std::fs::write(&file, &text).unwrap();
+            let source = Source { file: Some(&file), overrides: &[], known };
+            let loaded = load(C::default(), &source, |_| Ok(()));
+            let warnings = loaded.map(|loaded| loaded.warnings).map_err(|error| error.to_string());
+            assert_eq!(warnings, Ok(vec![]), "{text}");
+        }
     }
 }

@@ -62,24 +62,30 @@ impl Document {
     /// Replaces the entry that counts for `key`, or appends one at the end.
     pub fn set(&mut self, key: &str, value: &str) {
         let line = format!("{}={}", escape(key, true), escape(value, false));
-        let edited = match self.get(key) {
-            Some(entry) => [&self.text[..entry.start], line.as_bytes(), &self.text[entry.end..]].concat(),
-            None => {
-                let mut text = self.text.clone();
-                if text.last().is_some_and(|last| *last != b'\n') {
-                    // a dangling backslash would swallow the new entry
-                    let backslashes = text.iter().rev().take_while(|byte| **byte == b'\\').count();
-                    text.truncate(text.len() - backslashes % 2);
-                    text.push(b'\n');
-                }
-                text.extend_from_slice(line.as_bytes());
-                text.push(b'\n');
-                text
+        if let Some(entry) = self.get(key) {
+            let edited = [&self.text[..entry.start], line.as_bytes(), &self.text[entry.end..]].concat();
+            self.replace(edited, self.entries.len(), key, value);
+            return;
+        }
+        // the last line may lack its end, or continue into what is appended: take the first separator that works
+        for separator in ["", "\n", "\n\n"] {
+            let edited = [&self.text, separator.as_bytes(), line.as_bytes(), b"\n"].concat();
+            if self.replace(edited, self.entries.len() + 1, key, value) {
+                return;
             }
-        };
-        // the old text parsed and the new line is well formed, so this cannot fail
-        if let Ok(document) = Document::parse(&edited) {
-            *self = document;
+        }
+    }
+
+    /// Takes over an edited text if it reads as it should.
+    fn replace(&mut self, edited: Vec<u8>, entries: usize, key: &str, value: &str) -> bool {
+        match Document::parse(&edited) {
+            Ok(document)
+                if document.entries.len() == entries && document.get(key).is_some_and(|entry| entry.value == value) =>
+            {
+                *self = document;
+                true
+            }
+            _ => false,
         }
     }
 
@@ -124,7 +130,8 @@ impl<'a> LogicalLines<'a> {
             loop {
                 let continued = part.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1;
                 content.extend_from_slice(&part[..part.len() - usize::from(continued)]);
-                if !continued {
+                // lines of a lone backslash continue nothing: what follows may be a comment
+                if !continued || content.is_empty() {
                     break;
                 }
                 match self.natural_line() {
@@ -337,7 +344,7 @@ mod tests {
         assert_eq!(document.get("d").unwrap().value, "\u{4e2d}");
         let mut dangling = Document::parse(b"a=1\\").unwrap();
         dangling.set("b", "2");
-        assert_eq!(dangling.text(), b"a=1\nb=2\n");
+        assert_eq!(dangling.text(), b"a=1\\\n\nb=2\n");
     }
 
     #[test]

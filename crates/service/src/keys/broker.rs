@@ -51,7 +51,7 @@ crate::config! {
         /// Most queues of a topic that is created on first use.
         "defaultTopicQueueNums" default_topic_queue_nums: u32 = 8, fixed;
         /// Create topics on first use, by the template TBW102.
-        "autoCreateTopicEnable" auto_create_topic_enable: bool = true, fixed, important;
+        "autoCreateTopicEnable" auto_create_topic_enable: bool = true, live, important;
         /// The topic named after the cluster can be read and written.
         "clusterTopicEnable" cluster_topic_enable: bool = true, fixed;
         /// The topic named after the broker can be read and written.
