@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use namesrv::Namesrv;
 use service::cli::{CommandLine, EXIT_ERROR, Exit, command};
-use service::config::{Loaded, NAMESRV_KEYS};
+use service::config::Loaded;
 use service::http::PageServer;
 use service::keys::NamesrvSettings;
 use service::stop::Stop;
@@ -19,13 +19,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Exit> {
     let line = CommandLine::parse(command("mqnamesrv", false), std::env::args_os())?;
-    let finish = |config: &mut NamesrvSettings| {
-        if let Some(file) = &line.config_file {
-            config.namesrv.config_store_path = file.display().to_string();
-        }
-        Ok(())
-    };
-    let Loaded { live, warnings } = line.load(NamesrvSettings::default(), NAMESRV_KEYS, finish)?;
+    let Loaded { live, warnings } = NamesrvSettings::load(&line)?;
     let config = live.snapshot();
     service::logging::start("mqnamesrv", &config.service).map_err(failed)?;
     for warning in &warnings {
@@ -37,7 +31,6 @@ fn run() -> Result<(), Exit> {
     if config.namesrv.enable_controller_in_namesrv {
         tracing::warn!("enableControllerInNamesrv is not supported yet: no controller runs in this process");
     }
-    live.set_store_path(config.namesrv.config_store_path.clone().into());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failed)?;
     runtime.block_on(serve(live))
 }
