@@ -1,6 +1,8 @@
 //! What the tests of whole servers share: starting the real binaries, waiting for them, killing them.
 
+pub mod java_namesrv;
 pub mod process;
+pub mod wire;
 
 use std::time::{Duration, Instant};
 

@@ -1,0 +1,84 @@
+//! When two answers count as the same.
+
+use std::collections::BTreeMap;
+
+use protocol::{Command, request_code as code};
+use serde_json::Value;
+
+/// What of an answer a peer would notice, with everything taken out that may differ: the order of rows and lists, which
+/// is a hash map's in Java, and texts that name Java classes.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Seen {
+    code: i32,
+    remark: Option<String>,
+    fields: BTreeMap<String, String>,
+    /// Of equal content, equal lengths mean equal spelling: the same dialect, the same escapes.
+    length: usize,
+    body: Value,
+}
+
+pub(crate) fn seen(request: &Command, answer: &Command) -> Seen {
+    let mut remark = answer.remark.as_deref().map(str::to_owned);
+    if answer.code == 1 && remark.as_deref().is_some_and(|text| text.contains("Exception") || text.contains("decode")) {
+        remark = Some("failed".to_owned());
+    }
+    let mut fields: BTreeMap<String, String> =
+        answer.fields.iter().map(|(key, value)| (key.into_owned(), value.into_owned())).collect();
+    // Java writes a null remark and no fields alike; an empty value does not exist in binary headers.
+    fields.retain(|_, value| !value.is_empty());
+    let mut length = answer.body.len();
+    let mut body = if answer.body.is_empty() {
+        Value::Null
+    } else if request.code == code::GET_NAMESRV_CONFIG {
+        length = 0;
+        config(&answer.body)
+    } else {
+        protocol::json::parse(&answer.body).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&answer.body).into()))
+    };
+    if request.code == code::GET_SYSTEM_TOPIC_LIST_FROM_NS {
+        // Any broker's address will do, and there is at most one.
+        if let Some(addr) = body.get_mut("brokerAddr") {
+            *addr = Value::Bool(true);
+        }
+    }
+    sort(&mut body);
+    Seen { code: answer.code, remark, fields, length, body }
+}
+
+/// The keys of the name server itself, but for paths: the other ones belong to Netty.
+fn config(body: &[u8]) -> Value {
+    let text = String::from_utf8_lossy(body);
+    let lines = text.lines().filter_map(|line| line.split_once('='));
+    let known = [
+        "supportActingMaster",
+        "notifyMinBrokerIdChanged",
+        "orderMessageEnable",
+        "deleteTopicWithBrokerRegistration",
+        "returnOrderTopicConfigToBroker",
+        "enableAllTopicList",
+        "enableTopicList",
+        "needWaitForService",
+        "waitSecondsForService",
+        "configBlackList",
+        "unRegisterBrokerQueueCapacity",
+        "scanNotActiveBrokerInterval",
+        "clusterTest",
+        "productEnvName",
+    ];
+    let kept = lines.filter(|(key, _)| known.contains(key) || *key == "nobodyKnowsIt");
+    Value::Object(kept.map(|(key, value)| (key.to_owned(), value.into())).collect())
+}
+
+fn sort(value: &mut Value) {
+    match value {
+        Value::Array(list) => {
+            list.iter_mut().for_each(sort);
+            list.sort_by_cached_key(|item| item.to_string());
+        }
+        Value::Object(map) => {
+            map.values_mut().for_each(sort);
+            map.sort_keys();
+        }
+        _ => {}
+    }
+}
