@@ -104,8 +104,8 @@ impl Admin {
 
     /// Creates or changes a subscription group on one broker.
     pub async fn create_group(&self, addr: &str, group: &SubscriptionGroupConfig) -> Result<(), ClientError> {
-        let request = Command::request(request_code::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
-            .with_body(json::to_legacy(group));
+        let request =
+            Command::request(request_code::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP).with_body(json::to_legacy(group));
         self.cluster.ask(addr, request, self.timeout).await.map(drop)
     }
 

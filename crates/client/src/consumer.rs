@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::body::MessageQueue;
+use protocol::headers::{BoundaryType, ConsumerSendMsgBackRequest};
 use protocol::headers::{
     GetMaxOffsetRequest, GetMaxOffsetResponse, GetMinOffsetRequest, GetMinOffsetResponse, PullMessageRequest,
     PullMessageResponse, QueryConsumerOffsetRequest, QueryConsumerOffsetResponse, SearchOffsetRequest,
     SearchOffsetResponse, UpdateConsumerOffsetRequest, pull_sys_flag,
 };
-use protocol::headers::{BoundaryType, ConsumerSendMsgBackRequest};
 use protocol::record::{Scan, scan};
 use protocol::{Command, Header, request_code, response_code};
 
@@ -121,8 +121,7 @@ impl PullConsumer {
 
     /// The offset the next message will get.
     pub async fn max_offset(&self, queue: &MessageQueue) -> Result<i64, ClientError> {
-        let header =
-            GetMaxOffsetRequest { topic: queue.topic.clone(), queue_id: queue.queue_id, committed: true };
+        let header = GetMaxOffsetRequest { topic: queue.topic.clone(), queue_id: queue.queue_id, committed: true };
         let response = self.ask(queue, request_code::GET_MAX_OFFSET, &header).await?;
         Ok(response.header::<GetMaxOffsetResponse>()?.offset)
     }

@@ -96,8 +96,7 @@ impl Producer {
                 return Err(ClientError::BadMessage("a batch of several topics".to_owned()));
             }
             let (properties, id) = message.property_string();
-            let item =
-                BatchItem { flag: message.flag, body: &message.body, properties: properties.as_bytes() };
+            let item = BatchItem { flag: message.flag, body: &message.body, properties: properties.as_bytes() };
             encode_batch_item(&mut body, &item).map_err(|error| ClientError::BadMessage(error.to_string()))?;
             ids.push(id);
         }
@@ -166,12 +165,7 @@ impl Producer {
         chosen.cloned().ok_or_else(|| ClientError::NoQueue(topic.to_owned()))
     }
 
-    async fn send_once(
-        &self,
-        queue: &Queue,
-        outgoing: &Outgoing<'_>,
-        batch: bool,
-    ) -> Result<SendResult, ClientError> {
+    async fn send_once(&self, queue: &Queue, outgoing: &Outgoing<'_>, batch: bool) -> Result<SendResult, ClientError> {
         let request = self.request(queue, outgoing, batch);
         let response = self.cluster.client().request(&queue.addr, request, self.timeout).await?;
         let status = match response.code {

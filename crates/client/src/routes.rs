@@ -26,8 +26,11 @@ const MASTER: i64 = 0;
 pub struct Cluster {
     client: Client,
     name_servers: NameServers,
-    routes: Arc<Mutex<HashMap<String, (Instant, Arc<Route>)>>>,
+    routes: Arc<Mutex<Routes>>,
 }
+
+/// Routes by topic, with when they were asked for.
+type Routes = HashMap<String, (Instant, Arc<Route>)>;
 
 /// A queue and where its master listens.
 #[derive(Debug, Clone, PartialEq, Eq)]

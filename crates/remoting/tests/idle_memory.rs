@@ -1,4 +1,5 @@
 //! Thousands of idle connections must cost little. Alone in its process, because it measures the process.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
 

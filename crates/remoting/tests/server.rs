@@ -1,4 +1,5 @@
 //! What a peer notices of the server over plain TCP.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
 

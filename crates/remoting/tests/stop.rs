@@ -1,4 +1,5 @@
 //! Ordered stop, and clients that find their way round it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! TLS and PROXY headers on real sockets.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
 
