@@ -4,11 +4,35 @@
 //! one caller write it for all; readers get slices of the mapped files.
 
 mod append;
+mod checkpoint;
+mod commit_log;
 mod config;
+mod consume_queue;
+mod counters;
 mod file;
+mod flush;
+mod gate;
+mod get;
+mod group;
+mod guard;
+mod index;
+mod index_file;
+mod mmap;
+mod positions;
+mod put;
+mod queues;
 mod read;
+mod recovery;
+mod retention;
+mod search;
+mod signal;
 mod stats;
 mod store;
+mod walk;
+mod write;
+
+/// The topic whose queues are ordered by deliver time.
+pub(crate) const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 
 pub use append::{
     Append, AppendBatch, Appended, AppendedBatch, BatchItem, FlushError, PutError, PutStatus, WriteError,
@@ -18,5 +42,6 @@ pub use file::Faults;
 pub use read::{
     Arrival, ArrivalListener, Boundary, GetRequest, GetResult, GetStatus, QueueType, RecordFilter, TopicKinds, Unit,
 };
+pub use search::KeyQueryResult;
 pub use stats::StoreStats;
-pub use store::{KeyQueryResult, OpenError, Store};
+pub use store::{OpenError, Store};

@@ -32,6 +32,8 @@ pub struct StoreStats {
     pub consume_queue_disk_ratio: f64,
     /// Start of the running process' store, milliseconds since 1970.
     pub start_timestamp: i64,
+    /// Store time of the last flushed message, milliseconds since 1970.
+    pub last_flushed_timestamp: i64,
     /// Store time of the oldest message, milliseconds since 1970; −1 when there is none.
     pub earliest_message_timestamp: i64,
     pub writable: bool,

@@ -1,16 +1,43 @@
-//! The store itself.
+//! The store: its parts, opening, background threads, closing.
 
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
 
-use crate::*;
+use crate::checkpoint::{Checkpoint, Progress, boot_id};
+use crate::commit_log::CommitLog;
+use crate::counters::Counters;
+use crate::flush::Waiter;
+use crate::gate::Gate;
+use crate::group::Appender;
+use crate::guard::{Abort, DirLock};
+use crate::index::Index;
+use crate::positions::Positions;
+use crate::queues::Queues;
+use crate::recovery::{Known, LastExit, Recovery};
+use crate::retention::Cleaner;
+use crate::signal::Signal;
+use crate::walk::look;
+use crate::write::{Dispatch, Refused, Writer};
+use crate::{ArrivalListener, StoreConfig, TopicKinds};
+
+/// How often queue units are written and the small chores are done.
+const QUEUE_TICK: Duration = Duration::from_millis(200);
+/// How often the index takes what few keys wait.
+const INDEX_TICK: Duration = Duration::from_millis(500);
+/// Idle queues give their memory back after about this time.
+const COOL_EVERY: Duration = Duration::from_secs(10);
 
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process (ours or Java's) has this directory.
-    #[error("Lock failed, MQ already started: {0} is held by another process")]
+    #[error("Lock failed, MQ already started: {0} is in use")]
     Locked(String),
     #[error("{path}: {what}")]
     Bad { path: String, what: String },
@@ -18,8 +45,63 @@ pub enum OpenError {
     Io { path: String, source: std::io::Error },
 }
 
-/// An open store. All methods may be called from any thread.
-pub struct Store {}
+impl OpenError {
+    pub(crate) fn io(path: &Path) -> impl Fn(std::io::Error) -> OpenError {
+        let path = path.display().to_string();
+        move |source| OpenError::Io { path: path.clone(), source }
+    }
+
+    pub(crate) fn bad(path: &Path, what: String) -> OpenError {
+        OpenError::Bad { path: path.display().to_string(), what }
+    }
+}
+
+/// An open store. All methods may be called from any thread. Dropping it closes it.
+pub struct Store {
+    pub(crate) config: StoreConfig,
+    pub(crate) topics: Arc<dyn TopicKinds>,
+    pub(crate) listener: Box<dyn ArrivalListener>,
+    pub(crate) log: CommitLog,
+    pub(crate) queues: Queues,
+    pub(crate) index: Index,
+    pub(crate) positions: Positions,
+    pub(crate) gate: Gate,
+    pub(crate) counters: Counters,
+    pub(crate) cleaner: Cleaner,
+    pub(crate) start_timestamp: i64,
+    /// Physical memory of the machine.
+    pub(crate) memory_bytes: u64,
+
+    pub(crate) appender: Mutex<Appender>,
+    pub(crate) writer: Mutex<Writer>,
+    /// Tickets up to here have been written or refused.
+    pub(crate) written_ticket: AtomicU64,
+    pub(crate) flushed_ticket: AtomicU64,
+    pub(crate) refused: Mutex<Refused>,
+    pub(crate) refusals: AtomicU64,
+    /// Under SYNC_FLUSH: written, but to be shown only after the flush.
+    pub(crate) unflushed: Mutex<VecDeque<Dispatch>>,
+    pub(crate) waiters: Mutex<Vec<Waiter>>,
+    pub(crate) last_written_time: AtomicI64,
+    pub(crate) last_flushed_time: AtomicI64,
+    pub(crate) last_dispatched_time: AtomicI64,
+
+    pub(crate) flush_signal: Arc<Signal>,
+    pub(crate) queue_signal: Arc<Signal>,
+    pub(crate) index_signal: Arc<Signal>,
+    pub(crate) clean_signal: Arc<Signal>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+
+    checkpoint: Mutex<(Checkpoint, Progress)>,
+    abort: Abort,
+    abandoned: AtomicBool,
+    lock: Mutex<Option<DirLock>>,
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
+}
 
 impl Store {
     /// Locks the directory, recovers, starts the background threads.
@@ -28,153 +110,324 @@ impl Store {
         topics: Arc<dyn TopicKinds>,
         listener: Box<dyn ArrivalListener>,
     ) -> Result<Arc<Store>, OpenError> {
-        let _ = (config, topics, listener);
-        unimplemented!()
+        let root = config.root.clone();
+        let lock = DirLock::take(&root)?;
+        let abort = Abort::in_dir(&root);
+        let was_running = abort.exists();
+        let log = CommitLog::load(&config)?;
+        let path = root.join("checkpoint");
+        let (mut checkpoint, progress) = Checkpoint::open(&path).map_err(OpenError::io(&path))?;
+        let boot = boot_id();
+        let known = Known::new(was_running, checkpoint.times, progress, boot);
+        let exit = known.exit;
+        let index = Index::new(&config);
+        // From here on files change: a death before the end must not look like a clean stop.
+        abort.write().map_err(OpenError::io(&root.join("abort")))?;
+
+        let queues = Queues::new(&config);
+        let found = Recovery { config: &config, log: &log, queues: &queues, known }.run()?;
+        let trusted = (exit == LastExit::Crashed).then_some(checkpoint.times.index);
+        index.load(trusted)?;
+        let indexed = progress.filter(|_| exit != LastExit::Crashed).map(|p| p.indexed);
+        index.cut(found.end).map_err(OpenError::io(index.dir()))?;
+        index.start_at(index_start(&index, &log, indexed, found.end));
+
+        checkpoint.times.confirm = found.end as i64;
+        let queue_count = queues.all().len() as u32;
+        let progress = Progress { queues: queue_count, clean: false, boot, ..progress.unwrap_or_default() };
+        let last_time = if found.last_time > 0 { found.last_time } else { checkpoint.times.physic };
+        let store = Arc::new(Store {
+            appender: Mutex::new(Appender::new(found.end, config.commit_log_file_size)),
+            writer: Mutex::default(),
+            written_ticket: AtomicU64::new(found.end),
+            flushed_ticket: AtomicU64::new(found.end),
+            positions: Positions::at(found.end),
+            refused: Mutex::default(),
+            refusals: AtomicU64::new(0),
+            unflushed: Mutex::default(),
+            waiters: Mutex::default(),
+            last_written_time: AtomicI64::new(last_time),
+            last_flushed_time: AtomicI64::new(checkpoint.times.physic),
+            last_dispatched_time: AtomicI64::new(last_time),
+            gate: Gate::default(),
+            counters: Counters::default(),
+            cleaner: Cleaner::new(),
+            start_timestamp: now_ms(),
+            memory_bytes: memory_bytes(),
+            flush_signal: Arc::default(),
+            queue_signal: Arc::default(),
+            index_signal: Arc::default(),
+            clean_signal: Arc::default(),
+            threads: Mutex::default(),
+            checkpoint: Mutex::new((checkpoint, progress)),
+            abort,
+            abandoned: AtomicBool::new(false),
+            lock: Mutex::new(Some(lock)),
+            config,
+            topics,
+            listener,
+            log,
+            queues,
+            index,
+        });
+        // What recovery found may never have been synced.
+        store.sync_recovered(found.from).map_err(OpenError::io(&root))?;
+        store.start_threads().map_err(OpenError::io(&root))?;
+        Ok(store)
     }
 
-    /// Encodes a message into the group buffer and gives it its offsets. It is neither readable nor safe before `write_out`.
-    pub fn append(&self, message: &Append<'_>) -> Result<Appended, PutError> {
-        let _ = message;
-        unimplemented!()
+    fn sync_recovered(&self, from: u64) -> std::io::Result<()> {
+        let end = self.positions.written();
+        for segment in self.log.segments() {
+            if segment.end() > from && segment.start < end {
+                segment.sync()?;
+            }
+        }
+        self.write_checkpoint(false)
     }
 
-    /// Like `append` for all items at once: neighbouring records, consecutive queue offsets, all or none.
-    pub fn append_batch(&self, batch: &AppendBatch<'_>) -> Result<AppendedBatch, PutError> {
-        let _ = batch;
-        unimplemented!()
+    fn start_threads(self: &Arc<Self>) -> std::io::Result<()> {
+        let mut last_thorough = Instant::now();
+        let flush = self.spawn("store-flush", &self.flush_signal, move |store| store.flush_pass(&mut last_thorough))?;
+        let mut chores = Chores::new();
+        let queues = self.spawn("store-queues", &self.queue_signal, move |store| store.queue_pass(&mut chores))?;
+        let index = self.spawn("store-index", &self.index_signal, |store| store.index_pass())?;
+        let clean = self.spawn("store-clean", &self.clean_signal, |store| {
+            store.delete_expired(now_ms());
+            store.config.clean_resource_interval
+        })?;
+        self.threads.lock().extend([flush, queues, index, clean]);
+        Ok(())
     }
 
-    /// Returns when everything appended up to the ticket `end` has been handed to the kernel. One caller writes for all.
-    pub fn write_out(&self, end: u64) -> Result<(), WriteError> {
-        let _ = end;
-        unimplemented!()
+    /// Starts a thread that waits, at first for a pass' usual pause, and then does a pass. It holds the store only meanwhile.
+    fn spawn(
+        self: &Arc<Self>,
+        name: &str,
+        signal: &Arc<Signal>,
+        mut pass: impl FnMut(&Store) -> Duration + Send + 'static,
+    ) -> std::io::Result<JoinHandle<()>> {
+        let (weak, signal): (Weak<Store>, _) = (Arc::downgrade(self), signal.clone());
+        std::thread::Builder::new().name(name.into()).spawn(move || {
+            let mut pause = QUEUE_TICK;
+            loop {
+                signal.wait(pause);
+                if signal.is_stopping() {
+                    return;
+                }
+                let Some(store) = weak.upgrade() else { return };
+                pause = pass(&store);
+            }
+        })
     }
 
-    /// Calls `done` from the flush thread once everything up to the ticket `end` is on the disk, after one sync for all that wait.
-    pub fn when_flushed(&self, end: u64, done: Box<dyn FnOnce(Result<(), FlushError>) + Send>) {
-        let _ = (end, done);
-        unimplemented!()
+    // ---- passes of the background threads ----
+
+    fn queue_pass(&self, chores: &mut Chores) -> Duration {
+        let now = Instant::now();
+        self.gate.retry(now);
+        self.answer_overdue(now);
+        // A caller that appended but did not write out must not keep others' messages back for ever.
+        self.write_all();
+        self.log.prepare_next(self.positions.written());
+        let confirmed = self.positions.confirmed();
+        let saved = self.queues.save_all().is_ok();
+        if saved && confirmed > chores.queued {
+            chores.queued = confirmed;
+            self.checkpoint.lock().1.queued = confirmed;
+            chores.changed = true;
+        }
+        if now >= chores.next_sync {
+            chores.next_sync = now + self.config.flush_interval_consume_queue;
+            let thorough = now >= chores.next_thorough;
+            if thorough {
+                chores.next_thorough = now + self.config.flush_consume_queue_thorough_interval;
+            }
+            self.sync_queues(thorough, saved.then_some(chores.queued));
+            chores.changed = true;
+        }
+        if std::mem::take(&mut chores.changed) && chores.worth_writing(self) {
+            if let Err(error) = self.write_checkpoint(false) {
+                tracing::warn!(%error, "writing the checkpoint failed");
+            }
+        }
+        if now >= chores.next_cool {
+            chores.next_cool = now + COOL_EVERY;
+            self.queues.cool();
+        }
+        QUEUE_TICK
     }
 
-    /// Reads messages of a queue.
-    pub fn get(&self, request: &GetRequest<'_>) -> GetResult {
-        let _ = request;
-        unimplemented!()
+    /// Syncs queue files; a thorough sync moves the mark from which a crashed machine starts.
+    fn sync_queues(&self, thorough: bool, queued: Option<u64>) {
+        let time = self.last_dispatched_time.load(Ordering::Acquire);
+        let least = if thorough { 0 } else { self.config.flush_consume_queue_least_pages * 4096 };
+        let flushed = self.positions.flushed();
+        if let Err(error) = self.queues.sync(least) {
+            // The units can be built again, so nothing is lost; the mark stays.
+            tracing::error!(%error, "flushing consume queues failed");
+            return;
+        }
+        if let Some(queued) = queued.filter(|_| thorough) {
+            let mut checkpoint = self.checkpoint.lock();
+            checkpoint.1.durable = queued.min(flushed).max(checkpoint.1.durable);
+            if queued <= flushed {
+                checkpoint.0.times.logics = time;
+            }
+        }
     }
 
-    /// Units of a queue from `offset` on, at most `max`, without the messages. Empty when there are none.
-    pub fn units(&self, topic: &str, queue: i32, offset: i64, max: usize) -> Vec<Unit> {
-        let _ = (topic, queue, offset, max);
-        unimplemented!()
+    fn index_pass(&self) -> Duration {
+        match self.index.catch_up(&self.log, self.positions.confirmed()) {
+            Ok(()) => self.checkpoint.lock().1.indexed = self.index.position(),
+            Err(error) => tracing::warn!(%error, "the key index cannot be written for now"),
+        }
+        INDEX_TICK
     }
 
-    /// First readable offset; 0 for a queue that does not exist.
-    pub fn min_offset(&self, topic: &str, queue: i32) -> i64 {
-        let _ = (topic, queue);
-        unimplemented!()
+    fn write_checkpoint(&self, clean: bool) -> std::io::Result<()> {
+        let mut checkpoint = self.checkpoint.lock();
+        let (file, progress) = &mut *checkpoint;
+        file.times.physic = self.last_flushed_time.load(Ordering::Acquire);
+        file.times.index = file.times.index.max(self.index.full_until());
+        file.times.confirm = self.positions.confirmed() as i64;
+        progress.flushed = self.positions.flushed();
+        progress.indexed = self.index.position();
+        progress.queues = self.queues.all_with_files() as u32;
+        progress.clean = clean;
+        file.write(progress)?;
+        file.sync()
     }
 
-    /// The offset the next readable message will get; 0 for a queue that does not exist.
-    pub fn max_offset(&self, topic: &str, queue: i32) -> i64 {
-        let _ = (topic, queue);
-        unimplemented!()
-    }
+    // ---- closing ----
 
-    /// Queue ids of a topic that have messages, ascending.
-    pub fn queue_ids(&self, topic: &str) -> Vec<i32> {
-        let _ = topic;
-        unimplemented!()
-    }
-
-    /// Topics that have queues in the store.
-    pub fn topics(&self) -> Vec<String> {
-        unimplemented!()
-    }
-
-    /// Queue offset by store time (milliseconds since 1970).
-    pub fn offset_by_time(&self, topic: &str, queue: i32, timestamp: i64, boundary: Boundary) -> i64 {
-        let _ = (topic, queue, timestamp, boundary);
-        unimplemented!()
-    }
-
-    /// The record that starts at a commit log offset. `None` when there is none.
-    pub fn record_at(&self, physical_offset: u64) -> Option<Bytes> {
-        let _ = physical_offset;
-        unimplemented!()
-    }
-
-    /// Store time of the message at a queue offset, milliseconds since 1970; −1 when it does not exist.
-    pub fn store_time_at(&self, topic: &str, queue: i32, offset: i64) -> i64 {
-        let _ = (topic, queue, offset);
-        unimplemented!()
-    }
-
-    /// Store time of the first message of a queue, milliseconds since 1970; −1 when it has none.
-    pub fn earliest_time(&self, topic: &str, queue: i32) -> i64 {
-        let _ = (topic, queue);
-        unimplemented!()
-    }
-
-    /// Messages whose key hash matches, by physical offset. Keys with the same hash are not told apart, as in Java.
-    pub fn query_key(&self, topic: &str, key: &str, max: usize, begin: i64, end: i64) -> KeyQueryResult {
-        let _ = (topic, key, max, begin, end);
-        unimplemented!()
-    }
-
-    /// Removes the queues of a topic. Its records stay in the commit log until retention takes them.
-    pub fn delete_topic(&self, topic: &str) {
-        let _ = topic;
-        unimplemented!()
-    }
-
-    /// Removes the queues of all topics for which `keep` says false. Returns the removed topics.
-    pub fn clean_unused_topics(&self, keep: &dyn Fn(&str) -> bool) -> Vec<String> {
-        let _ = keep;
-        unimplemented!()
-    }
-
-    /// Removes queues whose last message is no longer in the commit log, except those of topics `keep` says true for.
-    pub fn clean_expired_queues(&self, keep: &dyn Fn(&str) -> bool) -> usize {
-        let _ = keep;
-        unimplemented!()
-    }
-
-    /// One step of retention: removes at most `deleteFileBatchMax` old commit log files and what hangs on them, if it is time
-    /// (`now`: milliseconds since 1970). Runs by itself every `cleanResourceInterval`. Returns the number of removed files.
-    pub fn delete_expired(&self, now: i64) -> usize {
-        let _ = now;
-        unimplemented!()
-    }
-
-    /// Removes expired files now, whatever the hour.
-    pub fn delete_expired_now(&self) -> usize {
-        unimplemented!()
-    }
-
-    pub fn stats(&self) -> StoreStats {
-        unimplemented!()
-    }
-
-    pub fn min_physical_offset(&self) -> u64 {
-        unimplemented!()
-    }
-
-    /// End of what was written.
-    pub fn max_physical_offset(&self) -> u64 {
-        unimplemented!()
-    }
-
-    /// Refuses new appends, writes and flushes everything, stops the threads, removes `abort`, frees the lock. A second call does nothing.
+    /// Refuses new appends, writes and flushes everything, stops the threads, removes `abort`, frees the lock. A second call
+    /// does nothing.
     pub fn close(&self) {
-        unimplemented!()
+        if !self.gate.close() {
+            return;
+        }
+        self.stop_threads();
+        if !self.abandoned.load(Ordering::Acquire) {
+            self.write_all();
+            self.flush_now();
+            match self.finish() {
+                Ok(()) => tracing::info!(end = self.positions.written(), "the store is closed"),
+                Err(error) => tracing::error!(%error, "closing the store: the next start will check its files"),
+            }
+        }
+        self.answer_closed();
+        self.lock.lock().take();
+    }
+
+    fn stop_threads(&self) {
+        for signal in [&self.flush_signal, &self.queue_signal, &self.index_signal, &self.clean_signal] {
+            signal.stop();
+        }
+        let me = std::thread::current().id();
+        for thread in std::mem::take(&mut *self.threads.lock()) {
+            // A background thread may be the one that drops the store.
+            if thread.thread().id() != me && thread.join().is_err() {
+                tracing::error!("a thread of the store had panicked");
+            }
+        }
+    }
+
+    /// Everything onto the disk, then the marks that say so.
+    fn finish(&self) -> std::io::Result<()> {
+        if self.gate.is_stopped() {
+            return Err(std::io::Error::other("an earlier write or flush failed"));
+        }
+        self.log.drop_prepared();
+        self.queues.save_all()?;
+        self.queues.sync(0)?;
+        let indexed = self.index.catch_up(&self.log, self.positions.confirmed()).and_then(|()| self.index.flush());
+        if let Err(error) = indexed {
+            // It is caught up at the next start.
+            tracing::warn!(%error, "the key index is incomplete");
+        }
+        {
+            let mut checkpoint = self.checkpoint.lock();
+            let end = self.positions.confirmed();
+            checkpoint.1.queued = end;
+            checkpoint.1.durable = end;
+            checkpoint.0.times.logics = self.last_dispatched_time.load(Ordering::Acquire);
+        }
+        self.write_checkpoint(true)?;
+        self.abort.remove()
+    }
+
+    /// Leaves everything as a killed process would: for tests of recovery.
+    #[doc(hidden)]
+    pub fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Release);
+        self.close();
     }
 }
 
-/// Answer of a key query.
-#[derive(Debug, Clone, Default)]
-pub struct KeyQueryResult {
-    pub messages: Vec<Bytes>,
-    /// Last update of the index: store time of its last entry, milliseconds since 1970.
-    pub index_last_update_timestamp: i64,
-    pub index_last_update_physical_offset: u64,
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// When the queue thread does what.
+struct Chores {
+    queued: u64,
+    changed: bool,
+    written_at: u64,
+    next_sync: Instant,
+    next_thorough: Instant,
+    next_cool: Instant,
+}
+
+impl Chores {
+    fn new() -> Self {
+        let now = Instant::now();
+        Chores {
+            queued: 0,
+            changed: false,
+            written_at: u64::MAX,
+            next_sync: now,
+            next_thorough: now + Duration::from_secs(10),
+            next_cool: now + COOL_EVERY,
+        }
+    }
+
+    /// An idle store writes no checkpoints.
+    fn worth_writing(&mut self, store: &Store) -> bool {
+        let sum = store
+            .positions
+            .confirmed()
+            .wrapping_add(store.positions.flushed())
+            .wrapping_add(store.index.position())
+            .wrapping_add(store.checkpoint.lock().1.durable);
+        std::mem::replace(&mut self.written_at, sum) != sum
+    }
+}
+
+/// Where the index goes on after loading.
+fn index_start(index: &Index, log: &CommitLog, indexed: Option<u64>, end: u64) -> u64 {
+    let last = index.last_offset();
+    let after_last = if last == 0 && index.is_empty() {
+        log.min_offset()
+    } else {
+        let len = log
+            .segment_at(last)
+            .and_then(|s| {
+                let rest = s.bytes().ok()?.slice((last - s.start) as usize..);
+                Some(look(&rest, last, false).ok()??.size())
+            })
+            .unwrap_or(0);
+        last + len as u64
+    };
+    match indexed {
+        Some(mark) if !index.is_empty() => mark.max(after_last).min(end),
+        _ => after_last.max(log.min_offset()).min(end),
+    }
+}
+
+fn memory_bytes() -> u64 {
+    let info = rustix::system::sysinfo();
+    u64::from(info.totalram) * u64::from(info.mem_unit)
 }

@@ -1,0 +1,198 @@
+//! The `checkpoint` file: how far files were flushed, so that recovery need not read everything.
+//!
+//! Java's five longs stand at the start. At byte 1024, where Java never writes, we keep more: exact offsets, and the machine's
+//! boot id. With the same boot id only the process died, and everything that was handed to the kernel is still there; with
+//! another one only what was synced counts. Our part repeats Java's longs: when they differ, Java has used the store since
+//! and our part is ignored.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+const SIZE: u64 = 4096;
+const OURS_AT: usize = 1024;
+const OURS_LEN: usize = 128;
+const MAGIC: u64 = 0x524D_5152_5354_4F31;
+
+/// Java's part.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// Store time of the last flushed message.
+    pub(crate) physic: i64,
+    /// Store time of the last message whose queue unit is flushed.
+    pub(crate) logics: i64,
+    /// End time of the last full, flushed index file.
+    pub(crate) index: i64,
+    pub(crate) master_flushed: i64,
+    pub(crate) confirm: i64,
+}
+
+impl Times {
+    /// Messages stored up to this time are surely on the disk, with their units.
+    pub(crate) fn safe(&self) -> i64 {
+        (self.physic.min(self.logics) - 3000).max(0)
+    }
+}
+
+/// Our part. All offsets are physical.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// Units of all messages below were written to the queue files.
+    pub(crate) queued: u64,
+    /// Units of all messages below are on the disk, and so are the messages.
+    pub(crate) durable: u64,
+    /// The commit log is on the disk up to here.
+    pub(crate) flushed: u64,
+    /// Keys of all messages below are in the index files.
+    pub(crate) indexed: u64,
+    /// Queues that had files.
+    pub(crate) queues: u32,
+    /// The store was closed in order.
+    pub(crate) clean: bool,
+    pub(crate) boot: [u8; 16],
+}
+
+pub(crate) struct Checkpoint {
+    path: PathBuf,
+    file: File,
+    pub(crate) times: Times,
+}
+
+impl Checkpoint {
+    /// Opens or makes the file. Our part is `None` when it is missing, damaged or older than Java's.
+    pub(crate) fn open(path: &Path) -> io::Result<(Self, Option<Progress>)> {
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+        if file.metadata()?.len() < SIZE {
+            file.set_len(SIZE)?;
+        }
+        let mut bytes = [0; OURS_AT + OURS_LEN];
+        file.read_exact_at(&mut bytes, 0)?;
+        let mut reader = Reader(&bytes);
+        let times = reader.times();
+        let ours = read_progress(&bytes[OURS_AT..], &times);
+        Ok((Checkpoint { path: path.to_path_buf(), file, times }, ours))
+    }
+
+    /// Writes both parts in one call.
+    pub(crate) fn write(&self, progress: &Progress) -> io::Result<()> {
+        let mut bytes = vec![0; OURS_AT + OURS_LEN];
+        let t = &self.times;
+        let head: Vec<u8> =
+            [t.physic, t.logics, t.index, t.master_flushed, t.confirm].iter().flat_map(|v| v.to_be_bytes()).collect();
+        bytes[..head.len()].copy_from_slice(&head);
+        let mut ours = Vec::with_capacity(OURS_LEN);
+        for value in [MAGIC, progress.queued, progress.durable, progress.flushed, progress.indexed] {
+            ours.extend_from_slice(&value.to_be_bytes());
+        }
+        ours.extend_from_slice(&progress.queues.to_be_bytes());
+        ours.extend_from_slice(&u32::from(progress.clean).to_be_bytes());
+        ours.extend_from_slice(&progress.boot);
+        ours.extend_from_slice(&head);
+        ours.extend_from_slice(&crc32fast::hash(&ours).to_be_bytes());
+        bytes[OURS_AT..OURS_AT + ours.len()].copy_from_slice(&ours);
+        self.file.write_all_at(&bytes, 0)
+    }
+
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn read_progress(bytes: &[u8], times: &Times) -> Option<Progress> {
+    let mut reader = Reader(bytes);
+    if reader.u64() != MAGIC {
+        return None;
+    }
+    let (queued, durable, flushed, indexed) = (reader.u64(), reader.u64(), reader.u64(), reader.u64());
+    let (queues, clean) = (reader.u32(), reader.u32() == 1);
+    let boot = reader.take();
+    let seen = reader.times();
+    let covered = bytes.get(..bytes.len() - reader.0.len())?;
+    let intact = reader.u32() == crc32fast::hash(covered);
+    (intact && seen == *times).then_some(Progress { queued, durable, flushed, indexed, queues, clean, boot })
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let Some((now, later)) = self.0.split_first_chunk::<N>() else { return [0; N] };
+        self.0 = later;
+        *now
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from_be_bytes(self.take())
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32::from_be_bytes(self.take())
+    }
+
+    fn times(&mut self) -> Times {
+        let mut next = || self.u64() as i64;
+        Times { physic: next(), logics: next(), index: next(), master_flushed: next(), confirm: next() }
+    }
+}
+
+/// The id the kernel chose at its start; zeros where there is none, which never counts as the same boot.
+pub(crate) fn boot_id() -> [u8; 16] {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: Vec<u8> = text.bytes().filter_map(|b| (b as char).to_digit(16).map(|d| d as u8)).collect();
+    let mut id = [0; 16];
+    if digits.len() == 32 {
+        for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = pair[0] << 4 | pair[1];
+        }
+    }
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some_progress() -> Progress {
+        Progress { queued: 9, durable: 8, flushed: 7, indexed: 6, queues: 5, clean: true, boot: [3; 16] }
+    }
+
+    #[test]
+    fn both_parts_come_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("checkpoint");
+        let (mut checkpoint, ours) = Checkpoint::open(&path).unwrap();
+        assert_eq!(ours, None);
+        checkpoint.times = Times { physic: 1, logics: 2, index: 3, master_flushed: 4, confirm: 5 };
+        checkpoint.write(&some_progress()).unwrap();
+        let (again, ours) = Checkpoint::open(&path).unwrap();
+        assert_eq!(again.times, checkpoint.times);
+        assert_eq!(ours, Some(some_progress()));
+        assert_eq!(fs::metadata(&path).unwrap().len(), 4096);
+    }
+
+    #[test]
+    fn our_part_is_ignored_when_java_has_moved_its_own_or_a_byte_is_wrong() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("checkpoint");
+        let (mut checkpoint, _) = Checkpoint::open(&path).unwrap();
+        checkpoint.times.physic = 77;
+        checkpoint.write(&some_progress()).unwrap();
+        checkpoint.file.write_all_at(&78_i64.to_be_bytes(), 0).unwrap();
+        let (again, ours) = Checkpoint::open(&path).unwrap();
+        assert_eq!((again.times.physic, ours), (78, None));
+        checkpoint.write(&some_progress()).unwrap();
+        checkpoint.file.write_all_at(&[0xFF], OURS_AT as u64 + 20).unwrap();
+        assert_eq!(Checkpoint::open(&path).unwrap().1, None);
+    }
+
+    #[test]
+    fn the_safe_time_is_three_seconds_before_the_older_one() {
+        assert_eq!(Times { physic: 10_000, logics: 8_000, ..Times::default() }.safe(), 5_000);
+        assert_eq!(Times { physic: 10_000, ..Times::default() }.safe(), 0);
+    }
+}

@@ -1,0 +1,244 @@
+//! Reading messages of a queue.
+
+use bytes::Bytes;
+use rustix::io::ReadWriteFlags;
+
+use crate::consume_queue::ConsumeQueue;
+use crate::queues::UnitRead;
+use crate::{GetRequest, GetResult, GetStatus, Store, Unit};
+
+/// Data this close to the end of the log is taken to be in memory without asking.
+const SURELY_RESIDENT: u64 = 64 << 20;
+/// Most bytes of one answer, whatever is asked.
+const MOST_BYTES: usize = 128 << 20;
+/// Least bytes of one answer that count as asked.
+const LEAST_BYTES: usize = 100;
+/// Units read at once; more are read when a filter leaves messages out.
+const UNITS_AT_ONCE: usize = 32;
+
+/// Why a read of messages ended early.
+enum Stop {
+    Full,
+    Cold,
+}
+
+/// How many messages and bytes fit, by Java's four limits.
+struct Limits {
+    messages: usize,
+    bytes: usize,
+    memory: (usize, usize),
+    disk: (usize, usize),
+}
+
+impl Limits {
+    /// Whether one more message of `size` bytes would be too much.
+    fn full(&self, count: usize, bytes: usize, size: usize, in_memory: bool) -> bool {
+        if count == 0 {
+            return false;
+        }
+        let (most_count, most_bytes) = if in_memory { self.memory } else { self.disk };
+        count >= self.messages || bytes + size > self.bytes || bytes + size > most_bytes || count >= most_count
+    }
+}
+
+impl Store {
+    /// Reads messages of a queue.
+    pub fn get(&self, request: &GetRequest<'_>) -> GetResult {
+        let mut result = GetResult {
+            status: GetStatus::NoMatchedLogicQueue,
+            next_offset: 0,
+            min_offset: 0,
+            max_offset: 0,
+            messages: Vec::new(),
+            bytes: 0,
+            cold: false,
+            suggest_slave: false,
+        };
+        let offset = request.offset;
+        let correct = |to: i64| if self.config.slave && !self.config.offset_check_in_slave { offset } else { to };
+        let Some(queue) = self.queues.get(request.topic, request.queue) else {
+            result.next_offset = correct(0);
+            return result;
+        };
+        let (min, max) = (queue.min(), queue.end());
+        (result.min_offset, result.max_offset) = (min, max);
+        let (status, next) = match offset {
+            _ if max == 0 => (GetStatus::NoMessageInQueue, correct(0)),
+            _ if offset < min => (GetStatus::OffsetTooSmall, correct(min)),
+            _ if offset == max => (GetStatus::OffsetOverflowOne, correct(offset)),
+            _ if offset > max => (GetStatus::OffsetOverflowBadly, correct(max)),
+            _ => {
+                self.collect(&queue, request, &mut result);
+                return result;
+            }
+        };
+        (result.status, result.next_offset) = (status, next);
+        result
+    }
+
+    fn collect(&self, queue: &ConsumeQueue, request: &GetRequest<'_>, result: &mut GetResult) {
+        let limits = Limits {
+            messages: request.max_messages.max(1),
+            bytes: request.max_bytes.clamp(LEAST_BYTES, MOST_BYTES),
+            memory: (self.config.max_transfer_count_in_memory, self.config.max_transfer_bytes_in_memory),
+            disk: (self.config.max_transfer_count_on_disk, self.config.max_transfer_bytes_on_disk),
+        };
+        let scan = (self.config.max_filter_message_size / 20).max(request.max_messages) as i64;
+        let (mut next, end) = (request.offset, (request.offset + scan).min(result.max_offset));
+        let mut units = Vec::with_capacity(UNITS_AT_ONCE);
+        result.status = GetStatus::NoMatchedMessage;
+        while next < end {
+            units.clear();
+            let want = UNITS_AT_ONCE.min((end - next) as usize);
+            match self.queues.read(queue, next, want, request.may_block, &mut units) {
+                UnitRead::Found if !units.is_empty() => {}
+                UnitRead::Cold => {
+                    result.cold = result.messages.is_empty();
+                    break;
+                }
+                UnitRead::Found | UnitRead::Unreadable => {
+                    if next == request.offset {
+                        result.status = GetStatus::OffsetFoundNull;
+                        let per_file = self.queues.units_per_file();
+                        next = next - next % per_file + per_file;
+                    }
+                    break;
+                }
+            }
+            let stop = self.take_messages(&units, request, &limits, result, &mut next);
+            if let Some(stop) = stop {
+                result.cold = matches!(stop, Stop::Cold) && result.messages.is_empty();
+                break;
+            }
+        }
+        result.next_offset = next;
+    }
+
+    fn take_messages(
+        &self,
+        units: &[Unit],
+        request: &GetRequest<'_>,
+        limits: &Limits,
+        result: &mut GetResult,
+        next: &mut i64,
+    ) -> Option<Stop> {
+        let log_end = self.positions.written();
+        let memory = self.in_memory_bytes();
+        let min_physical = self.log.min_offset();
+        for unit in units {
+            let behind = log_end.saturating_sub(unit.physical_offset);
+            let size = unit.size as usize;
+            if limits.full(result.messages.len(), result.bytes, size, behind <= memory) {
+                return Some(Stop::Full);
+            }
+            if unit.is_filler() || unit.physical_offset < min_physical {
+                *next = unit.queue_offset + 1;
+                if result.messages.is_empty() {
+                    result.status = GetStatus::MessageWasRemoving;
+                }
+                continue;
+            }
+            if request.filter.is_some_and(|f| !f.tags_code_matches(unit.tags_code)) {
+                *next = unit.queue_offset + 1;
+                continue;
+            }
+            let resident = behind <= SURELY_RESIDENT || self.is_resident(unit.physical_offset, size);
+            if !resident && !request.may_block {
+                return Some(Stop::Cold);
+            }
+            *next = unit.queue_offset + 1;
+            let Some(record) = self.record(unit, resident) else {
+                if result.messages.is_empty() {
+                    result.status = GetStatus::MessageWasRemoving;
+                }
+                continue;
+            };
+            if request.filter.is_some_and(|f| !f.record_matches(&record)) {
+                continue;
+            }
+            result.suggest_slave = behind > memory;
+            result.bytes += size;
+            result.messages.push(record);
+            result.status = GetStatus::Found;
+        }
+        None
+    }
+
+    /// The record of a unit; `None` when it is gone or is no record of that size.
+    fn record(&self, unit: &Unit, resident: bool) -> Option<Bytes> {
+        let size = unit.size as usize;
+        if unit.physical_end() > self.positions.written() {
+            return None;
+        }
+        let record = if resident {
+            self.log.slice(unit.physical_offset, size)
+        } else {
+            self.log.read_copy(unit.physical_offset, size)
+        }?;
+        record.starts_with(&unit.size.to_be_bytes()).then_some(record)
+    }
+
+    /// Whether first and last byte of a record are in the page cache.
+    fn is_resident(&self, offset: u64, size: usize) -> bool {
+        let Some(segment) = self.log.segment_at(offset) else { return true };
+        let mut byte = [0];
+        [offset, offset + (size as u64).max(1) - 1].into_iter().all(|at| {
+            let mut into = [std::io::IoSliceMut::new(&mut byte)];
+            let read = rustix::io::preadv2(segment.file.file(), &mut into, at - segment.start, ReadWriteFlags::NOWAIT);
+            // Where the flag is not known nobody can tell.
+            !matches!(read, Err(rustix::io::Errno::AGAIN))
+        })
+    }
+
+    /// How far behind the end of the log data counts as being in memory.
+    fn in_memory_bytes(&self) -> u64 {
+        self.memory_bytes / 100 * self.config.access_in_memory_max_ratio
+    }
+
+    /// Units of a queue from `offset` on, at most `max`, without the messages. Empty when there are none. May wait for the disk.
+    pub fn units(&self, topic: &str, queue: i32, offset: i64, max: usize) -> Vec<Unit> {
+        let mut units = Vec::new();
+        let Some(queue) = self.queues.get(topic, queue) else { return units };
+        let from = offset.max(queue.min());
+        let most = usize::try_from(queue.end() - from).unwrap_or(0).min(max);
+        while units.len() < most {
+            let mut some = Vec::new();
+            let read = self.queues.read(&queue, from + units.len() as i64, most - units.len(), true, &mut some);
+            if read != UnitRead::Found || some.is_empty() {
+                break;
+            }
+            units.append(&mut some);
+        }
+        units.retain(|u| !u.is_filler());
+        units
+    }
+
+    /// First readable offset; 0 for a queue that does not exist.
+    pub fn min_offset(&self, topic: &str, queue: i32) -> i64 {
+        self.queues.get(topic, queue).map_or(0, |q| q.min())
+    }
+
+    /// The offset the next readable message will get; 0 for a queue that does not exist.
+    pub fn max_offset(&self, topic: &str, queue: i32) -> i64 {
+        self.queues.get(topic, queue).map_or(0, |q| q.end())
+    }
+
+    /// Queue ids of a topic that have messages, ascending.
+    pub fn queue_ids(&self, topic: &str) -> Vec<i32> {
+        self.queues.queue_ids(topic)
+    }
+
+    /// Topics that have queues in the store.
+    pub fn topics(&self) -> Vec<String> {
+        self.queues.topic_names().iter().map(|t| t.to_string()).collect()
+    }
+
+    pub fn min_physical_offset(&self) -> u64 {
+        self.log.min_offset()
+    }
+
+    /// End of what was written.
+    pub fn max_physical_offset(&self) -> u64 {
+        self.positions.written()
+    }
+}

@@ -1,0 +1,355 @@
+//! The key index: all its files, and the entries that wait to be put in.
+//!
+//! Appends hand over key hashes; the index thread puts them in. When it cannot follow, the hand-over is dropped and the index
+//! reads the missing part from the commit log; the same way it catches up after a crash or when files are missing.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use protocol::record::{RecordView, properties, property, sys_flag};
+
+use crate::commit_log::CommitLog;
+use crate::index_file::IndexFile;
+use crate::walk::{next_record, walk};
+use crate::{OpenError, StoreConfig};
+
+/// Entries that may wait; more are read from the commit log later.
+const MAX_WAITING: usize = 1 << 20;
+/// Bytes of commit log read in one step of catching up, so that queries get their turn.
+const CATCH_UP_STEP: u64 = 4 << 20;
+
+/// One key of one message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeyEntry {
+    pub(crate) hash: i32,
+    pub(crate) physical: u64,
+    pub(crate) store_time: i64,
+}
+
+/// The keys of the messages of one stretch of the commit log.
+pub(crate) struct KeyBatch {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) entries: Vec<KeyEntry>,
+}
+
+pub(crate) struct Index {
+    dir: PathBuf,
+    slots: u32,
+    max_entries: u32,
+    enabled: bool,
+    files: Mutex<Vec<IndexFile>>,
+    /// Keys of all messages below are in the files.
+    position: AtomicU64,
+    waiting: Mutex<Waiting>,
+    /// End time of the last full file, once it is on the disk.
+    full_until: Mutex<i64>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    batches: VecDeque<KeyBatch>,
+    entries: usize,
+}
+
+/// Java's hash of a key text for the index: never negative.
+pub(crate) fn key_hash(prefix: i32, key: &[u8]) -> i32 {
+    let step = |hash: i32, unit: u16| hash.wrapping_mul(31).wrapping_add(i32::from(unit));
+    let hash = if key.is_ascii() {
+        key.iter().fold(prefix, |hash, byte| step(hash, u16::from(*byte)))
+    } else {
+        String::from_utf8_lossy(key).encode_utf16().fold(prefix, step)
+    };
+    hash.checked_abs().unwrap_or(0)
+}
+
+/// Java's hash state after `topic#`.
+pub(crate) fn key_prefix(topic: &str) -> i32 {
+    protocol::record::java_hash(topic).wrapping_mul(31).wrapping_add(i32::from(b'#'))
+}
+
+/// The hashes of a message's keys, unique key first. Rolled back transactions have none.
+pub(crate) fn key_hashes(
+    prefix: i32,
+    flags: i32,
+    unique: Option<&[u8]>,
+    keys: Option<&[u8]>,
+    put: &mut dyn FnMut(i32),
+) {
+    if sys_flag::transaction(flags) == sys_flag::TRANSACTION_ROLLBACK {
+        return;
+    }
+    if let Some(unique) = unique {
+        put(key_hash(prefix, unique));
+    }
+    for key in keys.unwrap_or_default().split(|b| *b == b' ').filter(|k| !k.is_empty()) {
+        put(key_hash(prefix, key));
+    }
+}
+
+impl Index {
+    pub(crate) fn new(config: &StoreConfig) -> Self {
+        Index {
+            dir: config.root.join("index"),
+            slots: config.max_hash_slot_num.max(1),
+            max_entries: config.max_index_num.max(2),
+            enabled: config.message_index_enable,
+            files: Mutex::default(),
+            position: AtomicU64::new(0),
+            waiting: Mutex::default(),
+            full_until: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// Opens the files. Those that changed after `trusted` (store time, milliseconds) are removed when it is given: a crash of
+    /// the machine may have torn them. Broken files and all behind them are removed too. The index then goes on from what is left.
+    pub(crate) fn load(&self, trusted: Option<i64>) -> Result<(), OpenError> {
+        std::fs::create_dir_all(&self.dir).map_err(OpenError::io(&self.dir))?;
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for entry in std::fs::read_dir(&self.dir).map_err(OpenError::io(&self.dir))? {
+            let path = entry.map_err(OpenError::io(&self.dir))?.path();
+            match path.file_name().and_then(|n| n.to_str()) {
+                Some(name) if !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit()) => paths.push(path),
+                _ => tracing::warn!(path = %path.display(), "not an index file"),
+            }
+        }
+        paths.sort();
+        let mut files = Vec::new();
+        let mut good = true;
+        for path in paths {
+            if good {
+                match IndexFile::open(&path, self.slots, self.max_entries, None) {
+                    Ok(file) if trusted.is_none_or(|t| file.end_time() <= t) => {
+                        files.push(file);
+                        continue;
+                    }
+                    Ok(_) => {
+                        tracing::info!(path = %path.display(), "removing an index file that was not synced before the crash")
+                    }
+                    Err(error) => {
+                        tracing::warn!(path = %path.display(), %error, "removing a damaged index file; it is built again")
+                    }
+                }
+                good = false;
+            }
+            std::fs::remove_file(&path).map_err(OpenError::io(&path))?;
+        }
+        *self.files.lock() = files;
+        Ok(())
+    }
+
+    /// Removes files that know messages at or behind `end`, where the commit log was cut.
+    pub(crate) fn cut(&self, end: u64) -> io::Result<()> {
+        let mut files = self.files.lock();
+        while files.last().is_some_and(|f| f.next_entry() > 1 && f.end_offset() >= end) {
+            if let Some(file) = files.pop() {
+                file.remove()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Last message that is in the files, by physical offset; 0 without files.
+    pub(crate) fn last_offset(&self) -> u64 {
+        self.files.lock().last().map_or(0, IndexFile::end_offset)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.files.lock().is_empty()
+    }
+
+    pub(crate) fn position(&self) -> u64 {
+        self.position.load(Ordering::Acquire)
+    }
+
+    /// Where the index goes on.
+    pub(crate) fn start_at(&self, position: u64) {
+        self.position.store(position, Ordering::Release);
+    }
+
+    pub(crate) fn full_until(&self) -> i64 {
+        *self.full_until.lock()
+    }
+
+    /// Takes the keys of a written group. True when so much waits that the index thread should be woken.
+    pub(crate) fn hand_over(&self, batch: KeyBatch) -> bool {
+        let mut waiting = self.waiting.lock();
+        waiting.entries += batch.entries.len();
+        if waiting.entries > MAX_WAITING {
+            *waiting = Waiting::default();
+            return true;
+        }
+        waiting.batches.push_back(batch);
+        waiting.entries > MAX_WAITING / 64
+    }
+
+    /// Puts everything in that waits, up to `limit`. On an error it stays where it is and goes on from there next time.
+    pub(crate) fn catch_up(&self, log: &CommitLog, limit: u64) -> io::Result<()> {
+        if !self.enabled {
+            self.waiting.lock().batches.clear();
+            self.start_at(limit);
+            return Ok(());
+        }
+        while self.position() < limit {
+            self.step(log, limit)?;
+        }
+        Ok(())
+    }
+
+    fn step(&self, log: &CommitLog, limit: u64) -> io::Result<()> {
+        let mut files = self.files.lock();
+        let position = self.position();
+        if position >= limit {
+            return Ok(());
+        }
+        let batch = {
+            let mut waiting = self.waiting.lock();
+            while let Some(old) = waiting.batches.pop_front_if(|b| b.end <= position) {
+                waiting.entries -= old.entries.len().min(waiting.entries);
+            }
+            let next = waiting.batches.pop_front_if(|b| b.start <= position && b.end <= limit);
+            if let Some(batch) = &next {
+                waiting.entries -= batch.entries.len().min(waiting.entries);
+            }
+            next
+        };
+        if let Some(batch) = batch {
+            for entry in batch.entries {
+                self.put(&mut files, entry)?;
+            }
+            self.start_at(batch.end);
+            return Ok(());
+        }
+        let upper = self.waiting.lock().batches.front().map_or(limit, |b| b.start.min(limit));
+        self.read_log(log, &mut files, position, upper.max(position + 1).min(position + CATCH_UP_STEP))
+    }
+
+    fn read_log(&self, log: &CommitLog, files: &mut Vec<IndexFile>, from: u64, to: u64) -> io::Result<()> {
+        let from = from.max(log.min_offset());
+        let mut result = Ok(());
+        let mut skipped_to_end = false;
+        let end = walk(
+            log,
+            from,
+            to,
+            false,
+            &mut |at, view| {
+                if result.is_ok() {
+                    result = self.put_record(files, at, view);
+                }
+            },
+            &mut |at, _| match next_record(log, at + 1) {
+                Ok(Some(next)) => Some(next),
+                _ => {
+                    skipped_to_end = true;
+                    None
+                }
+            },
+        )?;
+        result?;
+        self.start_at(if skipped_to_end { to.max(end) } else { end.max(from) });
+        if end == from && !skipped_to_end && end < to {
+            // A blank at the end of the log: nothing more to read now.
+            self.start_at(to);
+        }
+        Ok(())
+    }
+
+    fn put_record(&self, files: &mut Vec<IndexFile>, at: u64, view: &RecordView<'_>) -> io::Result<()> {
+        let (mut unique, mut keys) = (None, None);
+        for (key, value) in properties::iter(view.properties) {
+            if key == property::UNIQ_KEY.as_bytes() {
+                unique = Some(value);
+            } else if key == property::KEYS.as_bytes() {
+                keys = Some(value);
+            }
+        }
+        let mut result = Ok(());
+        key_hashes(key_prefix(view.topic), view.sys_flag, unique, keys, &mut |hash| {
+            if result.is_ok() {
+                result = self.put(files, KeyEntry { hash, physical: at, store_time: view.store_timestamp });
+            }
+        });
+        result
+    }
+
+    fn put(&self, files: &mut Vec<IndexFile>, entry: KeyEntry) -> io::Result<()> {
+        if files.last().is_some_and(|f| entry.physical < f.end_offset()) {
+            return Ok(());
+        }
+        if files.last().is_none_or(IndexFile::is_full) {
+            let before = files.last().map_or((0, 0), |f| (f.end_time(), f.end_offset()));
+            if let Some(full) = files.last() {
+                full.flush()?;
+                *self.full_until.lock() = full.end_time();
+            }
+            files.push(IndexFile::open(&self.new_path(), self.slots, self.max_entries, Some(before))?);
+        }
+        match files.last_mut() {
+            Some(file) => file.put(entry.hash, entry.physical, entry.store_time),
+            None => Ok(()),
+        }
+    }
+
+    /// Java's name: local wall-clock time; a later millisecond when it is taken.
+    fn new_path(&self) -> PathBuf {
+        let mut now = chrono::Local::now();
+        loop {
+            let path = self.dir.join(now.format("%Y%m%d%H%M%S%3f").to_string());
+            if !path.exists() {
+                return path;
+            }
+            now += chrono::Duration::milliseconds(1);
+        }
+    }
+
+    /// Offsets of messages with this key hash, ascending.
+    pub(crate) fn find(&self, hash: i32, max: usize, begin: i64, end: i64) -> Vec<u64> {
+        let files = self.files.lock();
+        let mut found = Vec::new();
+        for file in files.iter().rev() {
+            if file.overlaps(begin, end) {
+                file.find(hash, max, begin, end, &mut found);
+            }
+            if found.len() >= max || file.begin_time() < begin {
+                break;
+            }
+        }
+        drop(files);
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Store time and physical offset of the newest entry.
+    pub(crate) fn last_update(&self) -> (i64, u64) {
+        self.files.lock().last().map_or((0, 0), |f| (f.end_time(), f.end_offset()))
+    }
+
+    /// Removes files whose messages are all below `min_physical`, never the newest.
+    pub(crate) fn clean(&self, min_physical: u64) -> io::Result<usize> {
+        let mut files = self.files.lock();
+        let mut removed = 0;
+        while files.len() > 1 && files.first().is_some_and(|f| f.end_offset() < min_physical) {
+            files[0].remove()?;
+            files.remove(0);
+            removed += 1;
+        }
+        Ok(removed)
+    }
+
+    pub(crate) fn flush(&self) -> io::Result<()> {
+        self.files.lock().last().map_or(Ok(()), IndexFile::flush)
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+}

@@ -1,0 +1,263 @@
+//! Opening a store: which files are good, where the log ends, what the queues miss.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use crate::checkpoint::{Progress, Times};
+use crate::commit_log::CommitLog;
+use crate::put::tags_and_level;
+use crate::queues::{EndSearch, Queues};
+use crate::walk::{Fault, look, next_record, walk};
+use crate::{OpenError, StoreConfig};
+use protocol::record::{RecordView, sys_flag};
+
+/// Recovery that takes longer says so this often.
+const REPORT_EVERY: Duration = Duration::from_secs(2);
+/// Units kept in memory before they are written.
+const SAVE_BYTES: usize = 16 << 20;
+
+/// How the last process ended, as far as the files tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LastExit {
+    /// In order.
+    Clean,
+    /// The process died, the machine did not: what was given to the kernel is there.
+    Killed,
+    /// The machine may have died: only what was synced counts.
+    Crashed,
+}
+
+/// What recovery knows before it starts.
+pub(crate) struct Known {
+    pub(crate) exit: LastExit,
+    pub(crate) times: Times,
+    /// Our own marks, when nobody else wrote to the store since.
+    pub(crate) progress: Option<Progress>,
+}
+
+impl Known {
+    pub(crate) fn new(abort: bool, times: Times, progress: Option<Progress>, boot: [u8; 16]) -> Self {
+        let exit = match &progress {
+            _ if !abort => LastExit::Clean,
+            Some(p) if p.boot == boot && boot != [0; 16] => LastExit::Killed,
+            _ => LastExit::Crashed,
+        };
+        Known { exit, times, progress }
+    }
+
+    pub(crate) fn end_search(&self) -> EndSearch {
+        if self.progress.is_some() && self.exit != LastExit::Crashed { EndSearch::Halving } else { EndSearch::Walking }
+    }
+}
+
+/// What recovery found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Recovered {
+    /// End of the commit log.
+    pub(crate) end: u64,
+    /// Where the walk began.
+    pub(crate) from: u64,
+    /// Records walked over.
+    pub(crate) records: u64,
+    /// Store time of the last record; 0 when none was walked over.
+    pub(crate) last_time: i64,
+}
+
+pub(crate) struct Recovery<'a> {
+    pub(crate) config: &'a StoreConfig,
+    pub(crate) log: &'a CommitLog,
+    pub(crate) queues: &'a Queues,
+    pub(crate) known: Known,
+}
+
+impl Recovery<'_> {
+    pub(crate) fn run(&self) -> Result<Recovered, OpenError> {
+        let damaged = self.queues.load(self.known.end_search())?;
+        let in_log = |e: io::Error| OpenError::io(&self.config.root.join("commitlog"))(e);
+        let in_queues = |e: io::Error| OpenError::io(&self.queues.root)(e);
+        if self.log.segments().is_empty() {
+            for queue in self.queues.all() {
+                tracing::warn!(topic = %queue.topic, queue = queue.id, "there is no commit log; removing the consume queue");
+                self.queues.delete_queue(&queue).map_err(in_queues)?;
+            }
+            return Ok(Recovered { end: 0, from: 0, records: 0, last_time: 0 });
+        }
+        let from = self.start(damaged > 0).map_err(in_log)?;
+        // Read before the queues are cut: a unit proves that its message was written.
+        let proven = self.proven();
+        if self.known.exit == LastExit::Crashed && self.known.progress.is_some() {
+            self.queues.truncate_all(from).map_err(in_queues)?;
+        }
+        let found = self.walk_from(from, proven).map_err(in_log)?;
+        self.queues.save_all().map_err(in_queues)?;
+        self.queues.truncate_all(found.end).map_err(in_queues)?;
+        self.log.truncate(found.end).map_err(in_log)?;
+        if found.end < proven {
+            tracing::error!(end = found.end, proven, "the commit log ends before messages that had been stored");
+        }
+        let min = self.log.min_offset();
+        for queue in self.queues.all() {
+            self.queues.correct_min(&queue, min);
+        }
+        tracing::info!(
+            exit = ?self.known.exit, from, end = found.end, records = found.records, queues = self.queues.all().len(),
+            "recovered"
+        );
+        Ok(found)
+    }
+
+    /// Messages below were certainly on the disk, so bytes below that are no record are damage, not a torn end.
+    fn proven(&self) -> u64 {
+        let queued = if self.known.exit == LastExit::Crashed { 0 } else { self.queues.max_physical() };
+        self.known.progress.as_ref().map_or(0, |p| p.flushed).max(queued)
+    }
+
+    /// Where the walk begins: everything before is in the queues and on the disk.
+    fn start(&self, rebuild: bool) -> io::Result<u64> {
+        let min = self.log.min_offset();
+        let have = self.queues.all().len();
+        if rebuild || have == 0 {
+            tracing::info!(from = min, "building the consume queues from the commit log");
+            return Ok(min);
+        }
+        let Some(progress) = &self.known.progress else { return self.start_as_java() };
+        if have < progress.queues as usize {
+            tracing::warn!(
+                have,
+                had = progress.queues,
+                "consume queues are missing; building them from the commit log"
+            );
+            return Ok(min);
+        }
+        let mark = if self.known.exit == LastExit::Crashed { progress.durable } else { progress.queued };
+        let last_end = self.log.segments().last().map_or(0, |s| s.end());
+        if mark > last_end {
+            tracing::error!(mark, last_end, "commit log files are missing at the end");
+            return self.start_as_java();
+        }
+        Ok(mark.max(min))
+    }
+
+    /// Java's rule: the last file whose first record is surely in the queues.
+    fn start_as_java(&self) -> io::Result<u64> {
+        let queued = self.queues.max_physical();
+        let safe = self.known.times.safe();
+        for segment in self.log.segments().iter().rev() {
+            let bytes = segment.bytes()?;
+            let Ok(Some(first)) = look(bytes, segment.start, self.config.check_crc_on_recover) else { continue };
+            let good = match self.known.exit {
+                LastExit::Clean => segment.start <= queued,
+                LastExit::Killed | LastExit::Crashed => first.store_timestamp <= safe,
+            };
+            if first.store_timestamp > 0 && good {
+                return Ok(segment.start);
+            }
+        }
+        Ok(self.log.min_offset())
+    }
+
+    fn walk_from(&self, from: u64, proven: u64) -> io::Result<Recovered> {
+        let mut records = 0;
+        let mut last_time = 0;
+        let mut save_error = None;
+        let began = Instant::now();
+        let mut reported = began;
+        let end = walk(
+            self.log,
+            from,
+            u64::MAX,
+            self.config.check_crc_on_recover,
+            &mut |at, record| {
+                if let Err(error) = self.put_unit(at, record) {
+                    save_error.get_or_insert(error);
+                }
+                records += 1;
+                last_time = record.store_timestamp;
+                if records % 4096 == 0 {
+                    if self.queues.unsaved_bytes() > SAVE_BYTES {
+                        save_error = save_error.take().or(self.queues.save_all().err());
+                    }
+                    if reported.elapsed() > REPORT_EVERY {
+                        reported = Instant::now();
+                        tracing::info!(from, at, records, seconds = began.elapsed().as_secs(), "recovering");
+                    }
+                }
+            },
+            &mut |at, fault| self.judge(at, &fault, proven),
+        )?;
+        match save_error {
+            Some(error) => Err(error),
+            None => Ok(Recovered { end, from, records, last_time }),
+        }
+    }
+
+    /// Decides what bytes that are no record mean: the end of the log (`None`), or damage to be skipped.
+    fn judge(&self, at: u64, fault: &Fault, proven: u64) -> Option<u64> {
+        let path = self.log.segment_at(at).map(|s| s.file.path().display().to_string()).unwrap_or_default();
+        let next = match next_record(self.log, at + 1) {
+            Ok(next) => next,
+            Err(error) => {
+                tracing::error!(at, path, %error, "cannot look behind a damaged record");
+                None
+            }
+        };
+        let Some(next) = next else {
+            if !fault.unwritten {
+                tracing::warn!(
+                    at,
+                    path,
+                    reason = fault.reason,
+                    "the last record is torn; the commit log ends before it"
+                );
+            }
+            return None;
+        };
+        if next < proven || self.was_flushed(next) {
+            tracing::error!(
+                at,
+                path,
+                reason = fault.reason,
+                skipped = next - at,
+                next,
+                "the commit log is damaged in the middle; going on at the next good record"
+            );
+            return Some(next);
+        }
+        tracing::error!(
+            at,
+            path,
+            reason = fault.reason,
+            next,
+            "the commit log was not flushed from here on and is torn; it ends here, later records are dropped"
+        );
+        None
+    }
+
+    /// Java's mark of what is on the disk is a time.
+    fn was_flushed(&self, at: u64) -> bool {
+        if self.known.progress.is_some() {
+            return false;
+        }
+        let Some(bytes) = self.log.segment_at(at).and_then(|s| Some(s.bytes().ok()?.slice((at - s.start) as usize..)))
+        else {
+            return false;
+        };
+        matches!(look(&bytes, at, false), Ok(Some(record)) if record.store_timestamp <= self.known.times.safe())
+    }
+
+    /// Gives a record its place in its queue, if it has none yet.
+    fn put_unit(&self, at: u64, record: &RecordView<'_>) -> io::Result<()> {
+        if !sys_flag::takes_queue_place(record.sys_flag) || record.topic.is_empty() || record.topic.contains('/') {
+            return Ok(());
+        }
+        let queue = self.queues.get_or_make(record.topic, record.queue_id);
+        if record.queue_offset == 0 && queue.end() > 0 && at >= queue.state().max_physical {
+            // Offsets begin again only when the topic was deleted and made anew: what came before is not in its queue.
+            self.queues.restart(&queue)?;
+        }
+        let (hash, level) = tags_and_level(record.properties);
+        let tags_code = crate::put::unit_code(self.config, &queue, hash, level, record.store_timestamp);
+        self.queues.put(&queue, record.queue_offset, at, record.size() as u32, tags_code);
+        Ok(())
+    }
+}

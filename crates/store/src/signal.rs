@@ -1,0 +1,40 @@
+//! Wakes a background thread.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+#[derive(Default)]
+pub(crate) struct Signal {
+    woken: Mutex<bool>,
+    changed: Condvar,
+    stopping: AtomicBool,
+}
+
+impl Signal {
+    pub(crate) fn wake(&self) {
+        let mut woken = self.woken.lock();
+        if !std::mem::replace(&mut *woken, true) {
+            self.changed.notify_one();
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Waits until woken, at most `timeout`.
+    pub(crate) fn wait(&self, timeout: Duration) {
+        let mut woken = self.woken.lock();
+        if !*woken {
+            self.changed.wait_for(&mut woken, timeout);
+        }
+        *woken = false;
+    }
+}

@@ -1,0 +1,113 @@
+//! Going through the records of the commit log one by one.
+
+use std::io;
+
+use protocol::record::{MAGIC_V1, RecordView, Scan, scan};
+use rustix::fs::SeekFrom;
+
+use crate::commit_log::{CommitLog, Segment};
+
+/// Why bytes are no record, and how long the record says it is.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) reason: String,
+    /// Nothing but zeros: the usual end of the log.
+    pub(crate) unwritten: bool,
+}
+
+/// Visits the records from `from` up to `limit` in order and returns where it stopped. `on_fault` says where to go on behind
+/// bytes that are no record; `None` ends the walk there.
+pub(crate) fn walk(
+    log: &CommitLog,
+    from: u64,
+    limit: u64,
+    check_crc: bool,
+    on_record: &mut dyn FnMut(u64, &RecordView<'_>),
+    on_fault: &mut dyn FnMut(u64, Fault) -> Option<u64>,
+) -> io::Result<u64> {
+    let mut at = from;
+    while at < limit {
+        let Some(segment) = log.segment_at(at) else { break };
+        let bytes = segment.bytes()?;
+        while at < segment.end() && at < limit {
+            let rest = bytes.get((at - segment.start) as usize..).unwrap_or_default();
+            match look(rest, at, check_crc) {
+                Ok(Some(view)) => {
+                    on_record(at, &view);
+                    at += view.size() as u64;
+                }
+                Ok(None) if log.segment_at(segment.end()).is_none() => return Ok(at),
+                Ok(None) => at = segment.end(),
+                Err(fault) => match on_fault(at, fault) {
+                    Some(next) if next > at => at = next,
+                    _ => return Ok(at),
+                },
+            }
+        }
+    }
+    Ok(at)
+}
+
+/// What stands at `at`: a record, a blank (`None`) or a fault.
+pub(crate) fn look(bytes: &[u8], at: u64, check_crc: bool) -> Result<Option<RecordView<'_>>, Fault> {
+    use protocol::record::BadReason;
+    match scan(bytes, check_crc) {
+        Scan::Record(view) if view.physical_offset != at as i64 => {
+            Err(Fault { reason: format!("a record says it lies at {}", view.physical_offset), unwritten: false })
+        }
+        Scan::Record(view) => Ok(Some(view)),
+        Scan::Blank(_) => Ok(None),
+        Scan::Bad(bad) => Err(Fault { reason: bad.to_string(), unwritten: matches!(bad.reason, BadReason::Unwritten) }),
+    }
+}
+
+/// The first whole, intact record at or after `from`, in any file.
+pub(crate) fn next_record(log: &CommitLog, from: u64) -> io::Result<Option<u64>> {
+    for segment in log.segments().iter().filter(|s| s.end() > from) {
+        let mut at = from.max(segment.start);
+        while let Some((begin, end)) = next_data(segment, at)? {
+            if let Some(found) = record_between(segment, begin, end)? {
+                return Ok(Some(found));
+            }
+            at = end;
+        }
+    }
+    Ok(None)
+}
+
+/// The next stretch of the file that is not a hole, as physical offsets. Holes are skipped without being read: reading them
+/// would fill the page cache with zeros.
+fn next_data(segment: &Segment, at: u64) -> io::Result<Option<(u64, u64)>> {
+    if at >= segment.end() {
+        return Ok(None);
+    }
+    let file = segment.file.file();
+    let seek = |whence| rustix::fs::seek(file, whence);
+    let begin = match seek(SeekFrom::Data(at - segment.start)) {
+        Ok(begin) => begin,
+        Err(rustix::io::Errno::NXIO) => return Ok(None),
+        // The file system cannot tell: look at everything.
+        Err(rustix::io::Errno::INVAL) => return Ok(Some((at, segment.end()))),
+        Err(e) => return Err(e.into()),
+    };
+    let end = seek(SeekFrom::Hole(begin))?;
+    Ok(Some((segment.start + begin, (segment.start + end).min(segment.end()))))
+}
+
+fn record_between(segment: &Segment, begin: u64, end: u64) -> io::Result<Option<u64>> {
+    // Both marks share their first three bytes.
+    let mark = &MAGIC_V1.to_be_bytes()[..3];
+    let bytes = segment.bytes()?;
+    let base = (begin - segment.start) as usize;
+    let area = bytes.get(base..(end - segment.start) as usize).unwrap_or_default();
+    for found in memchr::memmem::find_iter(area, mark) {
+        let Some(at) = (base + found).checked_sub(4).filter(|at| *at >= base) else { continue };
+        let physical = segment.start + at as u64;
+        if let Ok(Some(view)) = look(bytes.get(at..).unwrap_or_default(), physical, true) {
+            if view.store_timestamp > 0 {
+                return Ok(Some(physical));
+            }
+        }
+    }
+    Ok(None)
+}

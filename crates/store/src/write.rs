@@ -1,0 +1,183 @@
+//! Writing the group out: one caller does it for all that wait.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use crate::consume_queue::Put;
+use crate::group::{Entry, Group};
+use crate::index::KeyBatch;
+use crate::{Arrival, FlushDiskType, Store, WriteError};
+
+/// Queue units in memory from which the queue thread is woken before its time.
+const SAVE_SOON_BYTES: usize = 4 << 20;
+/// Queue units in memory from which the writer saves them itself.
+const SAVE_NOW_BYTES: usize = 64 << 20;
+/// Refused ranges that are remembered for callers that have not asked yet.
+const REFUSED_KEPT: usize = 65_536;
+
+/// The state under the write lock.
+#[derive(Default)]
+pub(crate) struct Writer {
+    spare: Group,
+}
+
+/// Units and arrivals of a written group that are not readable yet.
+pub(crate) struct Dispatch {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) end: u64,
+    pub(crate) last_store_time: i64,
+}
+
+/// Tickets whose bytes were refused.
+#[derive(Default)]
+pub(crate) struct Refused {
+    ranges: VecDeque<(u64, u64, WriteError)>,
+}
+
+impl Refused {
+    fn find(&self, ticket: u64) -> Option<WriteError> {
+        self.ranges.iter().find(|(after, to, _)| *after < ticket && ticket <= *to).map(|(_, _, error)| error.clone())
+    }
+
+    fn add(&mut self, (after, to): (u64, u64), error: WriteError) {
+        if self.ranges.len() >= REFUSED_KEPT {
+            self.ranges.pop_front();
+        }
+        self.ranges.push_back((after, to, error));
+    }
+}
+
+impl Store {
+    /// Returns when everything appended up to the ticket `end` has been handed to the kernel. One caller writes for all.
+    pub fn write_out(&self, end: u64) -> Result<(), WriteError> {
+        if self.written_ticket.load(Ordering::Acquire) < end {
+            let mut writer = self.writer.lock();
+            if self.written_ticket.load(Ordering::Acquire) < end {
+                self.write_group(&mut writer);
+            }
+        }
+        self.outcome(end)
+    }
+
+    /// What became of a ticket at or below `written_ticket`.
+    pub(crate) fn outcome(&self, ticket: u64) -> Result<(), WriteError> {
+        if self.refusals.load(Ordering::Acquire) == 0 {
+            return Ok(());
+        }
+        self.refused.lock().find(ticket).map_or(Ok(()), Err)
+    }
+
+    /// Writes whatever is in the group.
+    pub(crate) fn write_all(&self) {
+        let mut writer = self.writer.lock();
+        self.write_group(&mut writer);
+    }
+
+    fn write_group(&self, writer: &mut Writer) {
+        let mut group = std::mem::take(&mut writer.spare);
+        {
+            let mut appender = self.appender.lock();
+            if appender.group.is_empty() {
+                drop(appender);
+                writer.spare = group;
+                return;
+            }
+            std::mem::swap(&mut appender.group, &mut group);
+        }
+        let begin = Instant::now();
+        let result = if self.gate.is_stopped() {
+            Err(WriteError::Stopped("an earlier write or flush failed".into()))
+        } else {
+            self.write_parts(&group)
+        };
+        match result {
+            Ok(()) => {
+                self.counters.wrote(&group, begin.elapsed());
+                self.publish(&mut group);
+            }
+            Err(error) => self.refuse(&group, error),
+        }
+        group.clear();
+        writer.spare = group;
+    }
+
+    fn write_parts(&self, group: &Group) -> Result<(), WriteError> {
+        for (physical, bytes) in group.parts().filter(|(_, bytes)| !bytes.is_empty()) {
+            let segment = self.log.segment_for_write(physical).map_err(|error| self.gate.write_failed(&error, true))?;
+            segment
+                .file
+                .write_all_at(bytes, physical - segment.start)
+                .map_err(|error: io::Error| self.gate.write_failed(&error, false))?;
+        }
+        Ok(())
+    }
+
+    /// The group is with the kernel: move the marks, tell queues, index and readers.
+    fn publish(&self, group: &mut Group) {
+        if let Err(broken) = self.positions.advance_written(group.end) {
+            self.gate.stop(broken);
+        }
+        self.last_written_time.store(group.last_store_time, Ordering::Release);
+        if self.index.enabled() {
+            let batch = KeyBatch { start: group.start, end: group.end, entries: std::mem::take(&mut group.keys) };
+            if self.index.hand_over(batch) {
+                self.index_signal.wake();
+            }
+        }
+        if self.config.flush_disk_type == FlushDiskType::Sync && !self.config.read_uncommitted {
+            let entries = std::mem::take(&mut group.entries);
+            let dispatch = Dispatch { entries, end: group.end, last_store_time: group.last_store_time };
+            self.unflushed.lock().push_back(dispatch);
+            self.written_ticket.store(group.ticket, Ordering::Release);
+            self.flush_signal.wake();
+        } else {
+            self.dispatch(&group.entries, group.end, group.last_store_time);
+            self.written_ticket.store(group.ticket, Ordering::Release);
+        }
+    }
+
+    /// Makes messages readable: units into their queues, then the arrivals.
+    pub(crate) fn dispatch(&self, entries: &[Entry], end: u64, last_store_time: i64) {
+        for entry in entries {
+            let put = self.queues.put(&entry.queue, entry.queue_offset, entry.physical, entry.size, entry.tags_code);
+            if !matches!(put, Put::Done { .. }) {
+                continue;
+            }
+            self.listener.arrived(&Arrival {
+                topic: &entry.queue.topic,
+                queue: entry.queue.id,
+                next_offset: entry.queue.end(),
+                tags_code: entry.tags_code,
+                store_timestamp: entry.store_time,
+                physical_offset: entry.physical,
+                size: entry.size,
+            });
+        }
+        self.last_dispatched_time.store(last_store_time, Ordering::Release);
+        let sync = self.config.flush_disk_type == FlushDiskType::Sync && !self.config.read_uncommitted;
+        if let Err(broken) = self.positions.advance_confirmed(end, sync) {
+            self.gate.stop(broken);
+        }
+        self.listener.group_done();
+        let unsaved = self.queues.unsaved_bytes();
+        if unsaved > SAVE_NOW_BYTES {
+            // The queue thread reports an error and tries again.
+            let _ = self.queues.save_all();
+        } else if unsaved > SAVE_SOON_BYTES {
+            self.queue_signal.wake();
+        }
+    }
+
+    /// Nothing of the group, nor of what was appended behind it, will ever be at its offset.
+    fn refuse(&self, group: &Group, error: WriteError) {
+        let mut appender = self.appender.lock();
+        group.give_back_offsets();
+        let tickets = appender.take_back(self.positions.written());
+        self.positions.set_appended(appender.position);
+        self.refused.lock().add(tickets, error);
+        self.refusals.fetch_add(1, Ordering::AcqRel);
+        self.written_ticket.store(tickets.1, Ordering::Release);
+    }
+}
