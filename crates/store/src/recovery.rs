@@ -1,6 +1,7 @@
 //! Opening a store: which files are good, where the log ends, what the queues miss.
 
 use std::io;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::checkpoint::{Progress, Times};
@@ -97,6 +98,7 @@ impl Recovery<'_> {
         }
         let min = self.log.min_offset();
         for queue in self.queues.all() {
+            queue.next.store(queue.end(), Ordering::Release);
             self.queues.correct_min(&queue, min);
         }
         tracing::info!(
