@@ -49,7 +49,7 @@ async fn a_delay_survives_a_restart_and_comes_once() {
     broker.sent(&Send::new("T1", b"second").with("DELAY", "9")).await;
     broker.stop().await;
     let text = std::fs::read_to_string(folder.path().join("config/delayOffset.json")).unwrap();
-    assert!(text.contains("\"offsetTable\":{1:1"), "{text}");
+    assert!(text.contains("\"offsetTable\":{\n\t\t1:1\n\t}"), "{text}");
 
     let broker = start(folder.path(), levels).await;
     let all = broker.pull_all("T1", 0, 2).await;
