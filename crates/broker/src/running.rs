@@ -35,7 +35,8 @@ use crate::unique_keys::UniqueKeys;
 const FIRST_REGISTRATION: Duration = Duration::from_secs(3);
 /// How long requests under way may take when the broker stops.
 const DRAIN: Duration = Duration::from_secs(10);
-const CLIENT_SCAN: Duration = Duration::from_secs(10);
+/// Silent clients are looked for this many times within the time they may be silent: every 10 s with Java's 120 s.
+const CLIENT_SCANS: u64 = 12;
 const LONG_POLL_SWEEP: Duration = Duration::from_millis(250);
 /// The second listener, for clients that send through the "VIP channel".
 const FAST_PORT_BELOW: u16 = 2;
@@ -362,7 +363,8 @@ fn spawn_tasks(broker: &Arc<Broker>, config: &BrokerSettings, tasks: &mut JoinSe
             pull::resume(broker, parked);
         }
     });
-    every(tasks, broker, CLIENT_SCAN, |broker| {
+    let scan = Duration::from_millis((config.broker.channel_expired_timeout / CLIENT_SCANS).clamp(100, 10_000));
+    every(tasks, broker, scan, |broker| {
         let (now, limit) = (now_ms(), broker.config().channel_expired_timeout as i64);
         let changes = broker.clients.change(|tables| tables.expire(now, limit));
         broker.apply(changes);

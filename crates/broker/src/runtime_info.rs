@@ -136,20 +136,20 @@ fn totals(broker: &Broker, table: &mut Table) {
 
 /// Java counts what waits in front of a pool; here it is what is under way in a lane. Nothing waits at the head.
 fn queues(broker: &Broker, table: &mut Table) {
-    for (name, lane) in [
-        ("send", LaneId::Send),
-        ("pull", LaneId::Pull),
-        ("litePull", LaneId::Pull),
-        ("query", LaneId::Query),
-        ("ack", LaneId::Consumer),
-    ] {
+    for (name, lane) in
+        [("send", LaneId::Send), ("pull", LaneId::Pull), ("litePull", LaneId::Pull), ("query", LaneId::Query)]
+    {
         let lane = broker.lanes.lane(lane);
         put(table, &format!("{name}ThreadPoolQueueSize"), lane.in_flight());
         put(table, &format!("{name}ThreadPoolQueueCapacity"), lane.limit());
         put(table, &format!("{name}ThreadPoolQueueHeadWaitTimeMills"), 0);
     }
+    let config = broker.config();
+    put(table, "ackThreadPoolQueueSize", 0);
+    put(table, "ackThreadPoolQueueCapacity", config.ack_thread_pool_queue_capacity);
+    put(table, "ackThreadPoolQueueHeadWaitTimeMills", 0);
     put(table, "EndTransactionQueueSize", 0);
-    put(table, "EndTransactionThreadPoolQueueCapacity", broker.lanes.lane(LaneId::Send).limit());
+    put(table, "EndTransactionThreadPoolQueueCapacity", config.end_transaction_pool_queue_capacity);
     for (key, idle) in [
         ("timerReadBehind", "0"),
         ("timerOffsetBehind", "0"),
