@@ -31,8 +31,8 @@ pub fn binary(name: &str) -> Result<PathBuf> {
 pub fn free_port(below: u16) -> Result<u16> {
     for _ in 0..200 {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let all_free = port > 1024 + below
-            && (0..=below).all(|down| TcpListener::bind(("127.0.0.1", port - down)).is_ok());
+        let all_free =
+            port > 1024 + below && (0..=below).all(|down| TcpListener::bind(("127.0.0.1", port - down)).is_ok());
         if all_free {
             return Ok(port);
         }

@@ -1,8 +1,8 @@
 //! The KV configuration.
 
-use protocol::headers::{
-    DeleteKVConfigRequest, GetKVConfigRequest, GetKVConfigResponse, GetKVListByNamespaceRequest, PutKVConfigRequest,
-};
+use std::borrow::Cow;
+
+use protocol::headers::{GetKVConfigResponse, PutKVConfigRequest};
 use protocol::{Command, response_code};
 use remoting::Connection;
 
@@ -21,7 +21,7 @@ pub(super) fn put(shared: &Shared, _: &Connection, request: &Command) -> Result<
 
 /// GET_KV_CONFIG.
 pub(super) fn get(shared: &Shared, _: &Connection, request: &Command) -> Result<Answer, Answer> {
-    let GetKVConfigRequest { namespace, key } = request.header()?;
+    let (namespace, key) = (field(request, "namespace"), field(request, "key"));
     match shared.kv.get(&namespace, &key) {
         Some(value) => Ok(Answer::header(&GetKVConfigResponse { value: Some(value) })),
         None => Err(Answer::refuse(
@@ -33,16 +33,20 @@ pub(super) fn get(shared: &Shared, _: &Connection, request: &Command) -> Result<
 
 /// DELETE_KV_CONFIG: success whether it was there or not.
 pub(super) fn delete(shared: &Shared, _: &Connection, request: &Command) -> Result<Answer, Answer> {
-    let header: DeleteKVConfigRequest = request.header()?;
-    shared.kv.delete(&header.namespace, &header.key);
+    shared.kv.delete(&field(request, "namespace"), &field(request, "key"));
     Ok(Answer::success())
 }
 
 /// GET_KVLIST_BY_NAMESPACE.
 pub(super) fn list(shared: &Shared, _: &Connection, request: &Command) -> Result<Answer, Answer> {
-    let GetKVListByNamespaceRequest { namespace } = request.header()?;
+    let namespace = field(request, "namespace");
     match shared.kv.list(&namespace) {
         Some(list) => Ok(Answer::body(list)),
         None => Err(Answer::refuse(response_code::QUERY_NOT_FOUND, format!("No config item, Namespace: {namespace}"))),
     }
+}
+
+/// Java looks a missing field up as null, which no table holds, and shows it as this word.
+fn field<'a>(request: &'a Command, name: &str) -> Cow<'a, str> {
+    request.fields.get(name).unwrap_or(Cow::Borrowed("null"))
 }

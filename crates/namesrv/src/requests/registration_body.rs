@@ -172,6 +172,9 @@ impl Wrapper {
 }
 
 fn decode_json(body: &[u8]) -> Result<RegistrationBody, BodyError> {
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(BodyError::Malformed("no JSON object"));
+    }
     let body: Body = from_slice(body).map_err(BodyError::Json)?;
     let read = body.topic_config_serialize_wrapper.map_or_else(empty, Wrapper::read);
     Ok(RegistrationBody { filter_servers: body.filter_server_list, ..read })

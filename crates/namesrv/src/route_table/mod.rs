@@ -14,6 +14,10 @@ mod live;
 mod query;
 mod register;
 mod route;
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;
 mod topics;
 mod types;
 mod unregister;

@@ -22,6 +22,10 @@ pub(crate) fn seen(request: &Command, answer: &Command) -> Seen {
     if answer.code == 1 && remark.as_deref().is_some_and(|text| text.contains("Exception") || text.contains("decode")) {
         remark = Some("failed".to_owned());
     }
+    if answer.code == 0 && remark.as_deref() == Some("not set any response code") {
+        // Java forgets to clear it in GET_BROKER_MEMBER_GROUP's answer.
+        remark = None;
+    }
     let mut fields: BTreeMap<String, String> =
         answer.fields.iter().map(|(key, value)| (key.into_owned(), value.into_owned())).collect();
     // Java writes a null remark and no fields alike; an empty value does not exist in binary headers.
@@ -33,8 +37,13 @@ pub(crate) fn seen(request: &Command, answer: &Command) -> Seen {
         length = 0;
         config(&answer.body)
     } else {
-        protocol::json::parse(&answer.body).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&answer.body).into()))
+        protocol::json::parse(&answer.body)
+            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&answer.body).into()))
     };
+    if request.code == code::GET_ROUTEINFO_BY_TOPIC && request.fields.get("__ZONE_MODE").is_some() {
+        // Java writes the filtered answer in the legacy dialect, whatever was asked for.
+        length = 0;
+    }
     if request.code == code::GET_SYSTEM_TOPIC_LIST_FROM_NS {
         // Any broker's address will do, and there is at most one.
         if let Some(addr) = body.get_mut("brokerAddr") {

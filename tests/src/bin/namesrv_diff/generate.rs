@@ -9,9 +9,14 @@ use protocol::{Command, SerializeType, request_code as code};
 /// One step. The address names the connection it goes over: each broker has its own, and one is everybody else's.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    Ask { over: Option<usize>, request: Command },
+    Ask {
+        over: Option<usize>,
+        request: Command,
+    },
     /// The broker's connection closes.
-    Drop { broker: usize },
+    Drop {
+        broker: usize,
+    },
 }
 
 /// One broker process.
@@ -26,6 +31,8 @@ pub(crate) struct Broker {
     acting: Option<bool>,
     zone: Option<&'static str>,
     filters: Option<Vec<String>>,
+    /// The group's events when it sent its last whole registration.
+    sent_at: Option<u64>,
 }
 
 /// What all brokers of one name share: slaves take topics and data version over from their master.
@@ -36,6 +43,9 @@ struct Group {
     mappings: BTreeSet<String>,
     counter: i64,
     state_version: i64,
+    /// Everything that touched the group's rows or members. When something has since a broker's last registration, its
+    /// next one has a new version: of an old version with new content Java takes nothing.
+    events: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -67,6 +77,7 @@ impl World {
             mappings: BTreeSet::new(),
             counter: 0,
             state_version: 0,
+            events: 0,
         });
         let groups: Vec<Group> = groups.collect();
         let brokers = addrs.iter().enumerate().map(|(at, addr)| {
@@ -81,12 +92,13 @@ impl World {
                 acting: [None, Some(true), Some(true), Some(false)][random.usize(0..4)],
                 zone: None,
                 filters: None,
+                sent_at: None,
             }
         });
         let brokers = brokers.collect();
         let mut world = Self { random, brokers, groups };
         for at in 0..world.groups.len() {
-            (0..6).for_each(|_| world.change_topics(at));
+            (0..6).for_each(|_| drop(world.change_topics(at)));
         }
         world
     }
@@ -97,7 +109,11 @@ impl World {
             0..30 => self.registration(),
             30..36 => self.sign_of_life(),
             36..40 => self.unregistration(),
-            40..44 => Step::Drop { broker: self.random.usize(0..self.brokers.len()) },
+            40..44 => {
+                let broker = self.random.usize(0..self.brokers.len());
+                self.groups[self.brokers[broker].group].events += 1;
+                Step::Drop { broker }
+            }
             44..75 => admin(self.route()),
             75..86 => admin(self.query()),
             86..91 => admin(self.kv()),
@@ -124,7 +140,7 @@ impl World {
         }
     }
 
-    fn change_topics(&mut self, group: usize) {
+    fn change_topics(&mut self, group: usize) -> String {
         let topic = self.topic_name();
         let numbers = Topic {
             read: self.random.i32(0..17),
@@ -142,8 +158,9 @@ impl World {
         if removes && group.topics.len() > 3 {
             group.topics.remove(&topic);
         } else if topic != "nowhere" {
-            group.topics.insert(topic, numbers);
+            group.topics.insert(topic.clone(), numbers);
         }
+        topic
     }
 
     fn registration(&mut self) -> Step {
@@ -151,12 +168,11 @@ impl World {
         self.change_broker(at);
         let group = self.brokers[at].group;
         let mut only = None;
-        if self.chance(40) {
+        let as_sent = self.brokers[at].sent_at == Some(self.groups[group].events);
+        if as_sent && self.chance(40) {
+            only = Some(self.change_topics(group));
+        } else if !as_sent || self.chance(30) {
             self.change_topics(group);
-            if self.chance(25) {
-                let names: Vec<String> = self.groups[group].topics.keys().cloned().collect();
-                only = names.get(self.random.usize(0..names.len().max(1))).cloned();
-            }
         }
         if self.chance(4) {
             self.groups[group].state_version += 1;
@@ -164,6 +180,9 @@ impl World {
         let stale = self.chance(6);
         let (broken_crc, no_crc, binary) = (self.chance(2), self.chance(30), self.chance(30));
         let empty = self.chance(1);
+        self.groups[group].events += 1;
+        let taken = !(stale || broken_crc && !no_crc || empty);
+        self.brokers[at].sent_at = taken.then_some(self.groups[group].events);
         let (broker, group) = (&self.brokers[at], &self.groups[group]);
         let state_version = if stale { group.state_version - 1 } else { group.state_version };
         let compressed = broker.compresses && broker.version >= 37 && !empty;
@@ -231,6 +250,7 @@ impl World {
     fn unregistration(&mut self) -> Step {
         let at = self.random.usize(0..self.brokers.len());
         let (other_id, unknown) = (self.chance(10), self.chance(5));
+        self.groups[self.brokers[at].group].events += 1;
         let (broker, group) = (&self.brokers[at], &self.groups[self.brokers[at].group]);
         let id = if other_id { broker.id + 1 } else { broker.id };
         let request = Command::request(code::UNREGISTER_BROKER)
@@ -314,7 +334,9 @@ impl World {
         let topic = format!("topic-{}", self.random.u32(0..12));
         let rows: Vec<String> = (0..self.random.u32(0..3))
             .map(|_| {
-                let name = self.random.char('a'..='d');
+                let at = self.random.u8(0..4);
+                self.groups[usize::from(at)].events += 1;
+                let name = (b'a' + at) as char;
                 let queues = self.random.u32(1..9);
                 format!(
                     r#"{{"brokerName":"broker-{name}","perm":6,"readQueueNums":{queues},"topicSysFlag":0,"writeQueueNums":{queues}}}"#
@@ -384,8 +406,12 @@ fn wrapper(group: &Group, state_version: i64, only: Option<&str>, mapped: bool) 
             )
         })
         .collect();
-    let mappings: Vec<String> =
-        group.mappings.iter().filter(|_| mapped).map(|topic| format!("\"{topic}\":{}", mapping(topic, group))).collect();
+    let mappings: Vec<String> = group
+        .mappings
+        .iter()
+        .filter(|_| mapped)
+        .map(|topic| format!("\"{topic}\":{}", mapping(topic, group)))
+        .collect();
     format!(
         r#"{{"dataVersion":{},"topicConfigTable":{{{}}},"topicQueueMappingInfoMap":{{{}}}}}"#,
         data_version(group.counter, state_version),
