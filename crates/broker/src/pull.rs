@@ -413,8 +413,8 @@ fn status_name(status: GetStatus) -> &'static str {
         GetStatus::OffsetOverflowBadly => "OFFSET_OVERFLOW_BADLY",
         GetStatus::OffsetOverflowOne => "OFFSET_OVERFLOW_ONE",
         GetStatus::OffsetTooSmall => "OFFSET_TOO_SMALL",
-        GetStatus::NoMatchedLogicQueue => "NO_MATCHED_LOGIC_QUEUE",
-        GetStatus::NoMessageInQueue => "NO_MESSAGE_IN_QUEUE",
+        // Java makes the queue when it is asked for, so it never says that there is none.
+        GetStatus::NoMatchedLogicQueue | GetStatus::NoMessageInQueue => "NO_MESSAGE_IN_QUEUE",
     }
 }
 

@@ -19,7 +19,7 @@ use crate::context::Refusal;
 use crate::delay::queue_of_level;
 use crate::names::{self, PERM_READ, PERM_WRITE, RETRY_PREFIX, SCHEDULE_TOPIC};
 use crate::send_answer::{self, Places};
-use crate::send_properties::{SendProperties, wait_in_level, without_reserved};
+use crate::send_properties::{SendProperties, cleaned, wait_in_level};
 use crate::topics::TopicError;
 
 /// Where clients find help on what a remark says.
@@ -192,8 +192,8 @@ impl<'s> Job<'s, '_> {
         self.check(&found, level)?;
 
         let mut stored_text = Properties { text: Cow::Borrowed(text) };
-        if found.has_reserved {
-            without_reserved(stored_text.edit(), text);
+        if found.needs_cleaning {
+            cleaned(stored_text.edit(), text);
         }
         let mut topic = send.topic.as_ref();
         let mut queue_id = self.queue_id;

@@ -16,14 +16,16 @@ pub struct SendProperties<'a> {
     /// Asks for delivery at a time of its own, by one of the timer properties.
     pub timer: bool,
     pub inner_num: bool,
-    /// Holds a pair that the broker sets itself or deletes.
-    pub has_reserved: bool,
+    /// Holds a pair that the broker sets itself or deletes, or text that is no pair.
+    pub needs_cleaning: bool,
 }
 
 impl<'a> SendProperties<'a> {
     pub fn scan(text: &'a [u8]) -> Self {
         let mut found = Self::default();
+        let mut pairs_length = 0;
         for (key, value) in properties::iter(text) {
+            pairs_length += key.len() + value.len() + 2;
             let slot = match key {
                 b"TAGS" => &mut found.tags,
                 b"UNIQ_KEY" => &mut found.uniq_key,
@@ -43,13 +45,15 @@ impl<'a> SendProperties<'a> {
                     continue;
                 }
                 b"MSG_REGION" | b"TRACE_ON" | b"CLUSTER" | b"POP_CK" => {
-                    found.has_reserved = true;
+                    found.needs_cleaning = true;
                     continue;
                 }
                 _ => continue,
             };
             *slot = std::str::from_utf8(value).ok();
         }
+        // The last pair need not be ended.
+        found.needs_cleaning |= pairs_length != text.len() && pairs_length != text.len() + 1;
         found
     }
 
@@ -82,12 +86,17 @@ impl BrokerPairs {
     }
 }
 
-/// Writes into `out` what goes before the broker's pairs when the string cannot stay as the producer wrote it.
-pub fn without_reserved(out: &mut Vec<u8>, text: &[u8]) {
+/// Writes into `out` what is left for the disk when the broker's pairs are to follow and what is no pair is dropped, as
+/// Java drops it.
+pub fn cleaned(out: &mut Vec<u8>, text: &[u8]) {
     out.clear();
-    out.extend_from_slice(text);
-    for reserved in [property::MSG_REGION, property::TRACE_ON, property::CLUSTER, property::POP_CK] {
-        properties::delete(out, reserved);
+    for (key, value) in properties::iter(text) {
+        if !matches!(key, b"MSG_REGION" | b"TRACE_ON" | b"CLUSTER" | b"POP_CK") {
+            out.extend_from_slice(key);
+            out.push(properties::KEY_END);
+            out.extend_from_slice(value);
+            out.push(properties::PAIR_END);
+        }
     }
 }
 
@@ -116,10 +125,10 @@ mod tests {
             pairs(&[("TAGS", "a"), ("KEYS", "k1 k2"), ("UNIQ_KEY", "U"), ("WAIT", "false"), ("x", "y"), ("TAGS", "b")]);
         let found = SendProperties::scan(&text);
         assert_eq!((found.tags, found.keys, found.uniq_key), (Some("b"), Some("k1 k2"), Some("U")));
-        assert!(!found.waits_for_store() && !found.transaction && !found.timer && !found.has_reserved);
+        assert!(!found.waits_for_store() && !found.transaction && !found.timer && !found.needs_cleaning);
         assert_eq!(found.delay_level(), Ok(0));
         let found = SendProperties::scan(b"DELAY\x013\x02TRAN_MSG\x01TRUE\x02TIMER_DELAY_MS\x015\x02CLUSTER\x01c");
-        assert!(found.transaction && found.timer && found.has_reserved && found.waits_for_store());
+        assert!(found.transaction && found.timer && found.needs_cleaning && found.waits_for_store());
         assert_eq!(found.delay_level(), Ok(3));
         assert!(SendProperties::scan(b"DELAY\x01abc").delay_level().is_err());
     }
@@ -127,10 +136,15 @@ mod tests {
     #[test]
     fn the_brokers_pairs_replace_the_producers() {
         let mut out = Vec::new();
-        without_reserved(&mut out, &pairs(&[("CLUSTER", "mine"), ("a", "1"), ("POP_CK", "x"), ("TRACE_ON", "no")]));
+        cleaned(&mut out, &pairs(&[("CLUSTER", "mine"), ("a", "1"), ("POP_CK", "x"), ("TRACE_ON", "no")]));
         assert_eq!(out, pairs(&[("a", "1")]));
-        without_reserved(&mut out, b"MSG_REGION\x01here\x02");
+        cleaned(&mut out, b"MSG_REGION\x01here\x02");
         assert_eq!(out, b"");
+        let untidy = b"a\x01\x02junk\x02b\x01c";
+        assert!(SendProperties::scan(untidy).needs_cleaning);
+        cleaned(&mut out, untidy);
+        assert_eq!(out, b"b\x01c\x02");
+        assert!(!SendProperties::scan(b"a\x011\x02b\x012").needs_cleaning);
         let broker = BrokerPairs::new("DefaultRegion", true, "DefaultCluster");
         assert_eq!(
             broker.as_bytes(),
