@@ -8,7 +8,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const SIZE: u64 = 4096;
 const OURS_AT: usize = 1024;
@@ -54,7 +54,6 @@ pub(crate) struct Progress {
 }
 
 pub(crate) struct Checkpoint {
-    path: PathBuf,
     file: File,
     pub(crate) times: Times,
 }
@@ -71,7 +70,7 @@ impl Checkpoint {
         let mut reader = Reader(&bytes);
         let times = reader.times();
         let ours = read_progress(&bytes[OURS_AT..], &times);
-        Ok((Checkpoint { path: path.to_path_buf(), file, times }, ours))
+        Ok((Checkpoint { file, times }, ours))
     }
 
     /// Writes both parts in one call.
@@ -96,10 +95,6 @@ impl Checkpoint {
 
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 }
 

@@ -94,10 +94,6 @@ impl IndexFile {
         self.u64(END_TIME) as i64
     }
 
-    pub(crate) fn begin_offset(&self) -> u64 {
-        self.u64(BEGIN_OFFSET)
-    }
-
     pub(crate) fn end_offset(&self) -> u64 {
         self.u64(END_OFFSET)
     }

@@ -40,10 +40,13 @@ struct Topic {
     queues: RwLock<BTreeMap<i32, Arc<ConsumeQueue>>>,
 }
 
+/// Queue and written bytes by file; not the open files, whose number is bounded.
+type UnsyncedFiles = HashMap<(u32, u64), (Arc<ConsumeQueue>, u64)>;
+
 /// What was written but not synced.
 #[derive(Default)]
 struct Unsynced {
-    files: HashMap<(u32, u64), (Arc<StoreFile>, u64)>,
+    files: UnsyncedFiles,
     dirs: Vec<PathBuf>,
 }
 
@@ -261,7 +264,7 @@ impl Queues {
             let file = self.file_for_write(queue, start, io)?;
             file.write_all_at(now, byte - start)?;
             let units = now.len() / UNIT;
-            io.files.entry((queue.uid, start)).or_insert_with(|| (file, 0)).1 += now.len() as u64;
+            io.files.entry((queue.uid, start)).or_insert_with(|| (queue.clone(), 0)).1 += now.len() as u64;
             at += units as i64;
             rest = later;
             self.unsaved_bytes.fetch_sub(now.len().min(self.unsaved_bytes()), Ordering::Relaxed);
@@ -303,20 +306,25 @@ impl Queues {
         if result.is_err() {
             let mut io = self.io.lock();
             io.dirs.extend(dirs);
-            for (key, (file, bytes)) in files {
-                io.files.entry(key).or_insert((file, 0)).1 += bytes;
+            for (key, (queue, bytes)) in files {
+                io.files.entry(key).or_insert((queue, 0)).1 += bytes;
             }
         }
         result
     }
 
-    fn sync_files(&self, files: &HashMap<(u32, u64), (Arc<StoreFile>, u64)>, mut dirs: Vec<PathBuf>) -> io::Result<()> {
+    fn sync_files(&self, files: &UnsyncedFiles, mut dirs: Vec<PathBuf>) -> io::Result<()> {
         if files.len() + dirs.len() >= SYNCFS_FROM && self.faults.is_none() {
             rustix::fs::syncfs(fs::File::open(&self.root)?)?;
             return Ok(());
         }
-        for (file, _) in files.values() {
-            file.sync()?;
+        for ((_, start), (queue, _)) in files {
+            match self.open(queue, *start) {
+                Ok(file) => file.sync()?,
+                // Removed meanwhile.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(e),
+            }
         }
         dirs.sort();
         dirs.dedup();
@@ -328,6 +336,11 @@ impl Queues {
             }
         }
         Ok(())
+    }
+
+    /// Closes all files; they are opened again when somebody reads.
+    pub(crate) fn close_files(&self) {
+        self.open.lock().files.clear();
     }
 
     /// Frees the tails of queues nobody wrote to since the last call.
@@ -459,6 +472,14 @@ impl Queues {
         for start in files.iter().filter(|s| **s >= next) {
             if self.unit_in_file(queue, *start, 0).is_ok_and(|u| u.is_valid() && !u.is_filler()) {
                 return Err(format!("units end at {end}, but file {} has some", file_name(*start)));
+            }
+        }
+        let last_index = self.file_size / UNIT as u64 - 1;
+        for start in files.iter().filter(|s| **s + self.file_size <= end as u64 * UNIT as u64) {
+            for index in [0, last_index] {
+                if !self.unit_in_file(queue, *start, index).is_ok_and(|u| u.is_valid()) {
+                    return Err(format!("file {} has an empty unit", file_name(*start)));
+                }
             }
         }
         // Files behind the one that holds the end contain nothing.

@@ -249,7 +249,7 @@ impl Recovery<'_> {
 
     /// Gives a record its place in its queue, if it has none yet.
     fn put_unit(&self, at: u64, record: &RecordView<'_>) -> io::Result<()> {
-        if !sys_flag::takes_queue_place(record.sys_flag) || record.topic.is_empty() || record.topic.contains('/') {
+        if !sys_flag::takes_queue_place(record.sys_flag) {
             return Ok(());
         }
         let queue = self.queues.get_or_make(record.topic, record.queue_id);

@@ -317,6 +317,7 @@ impl Store {
             }
         }
         self.answer_closed();
+        self.queues.close_files();
         self.lock.lock().take();
     }
 

@@ -55,10 +55,19 @@ pub(crate) fn look(bytes: &[u8], at: u64, check_crc: bool) -> Result<Option<Reco
         Scan::Record(view) if view.physical_offset != at as i64 => {
             Err(Fault { reason: format!("a record says it lies at {}", view.physical_offset), unwritten: false })
         }
+        Scan::Record(view) if is_torn(&view) => {
+            Err(Fault { reason: "topic or properties of a record are cut off".into(), unwritten: false })
+        }
         Scan::Record(view) => Ok(Some(view)),
         Scan::Blank(_) => Ok(None),
         Scan::Bad(bad) => Err(Fault { reason: bad.to_string(), unwritten: matches!(bad.reason, BadReason::Unwritten) }),
     }
+}
+
+/// The checksum covers the body alone. A record whose end never reached the disk has zeros there: a topic no broker takes, or
+/// properties that end with a zero, which no writer makes.
+fn is_torn(view: &RecordView<'_>) -> bool {
+    view.topic.is_empty() || view.topic.bytes().any(|b| b < b' ' || b == b'/') || view.properties.last() == Some(&0)
 }
 
 /// The first whole, intact record at or after `from`, in any file.

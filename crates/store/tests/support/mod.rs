@@ -1,5 +1,5 @@
 //! What the store's tests share.
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub)]
 
 use std::net::SocketAddr;
 use std::path::Path;
