@@ -223,6 +223,7 @@ impl World {
         let broker = &mut self.brokers[at];
         if id {
             broker.id = random.i64(0..4);
+            broker.sent_at = None;
         }
         if zone {
             broker.zone = [None, Some(ZONES[0]), Some(ZONES[1])][random.usize(0..3)];

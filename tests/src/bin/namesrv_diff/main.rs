@@ -135,7 +135,7 @@ impl Play {
     }
 
     fn story(&self, step: usize) -> String {
-        let from = self.trail.len().saturating_sub(40);
+        let from = self.trail.len().saturating_sub(trail_length());
         format!("step {step}, the last ones:\n{}", self.trail[from..].join("\n"))
     }
 
@@ -206,6 +206,16 @@ impl Play {
     }
 }
 
+/// How much of a body a failure shows: `DIFF_BODY` characters.
+fn trail_width() -> usize {
+    std::env::var("DIFF_BODY").ok().and_then(|width| width.parse().ok()).unwrap_or(160)
+}
+
+/// How many steps a failure shows: `DIFF_TRAIL`.
+fn trail_length() -> usize {
+    std::env::var("DIFF_TRAIL").ok().and_then(|length| length.parse().ok()).unwrap_or(40)
+}
+
 fn describe(step: &Step) -> String {
     match step {
         Step::Drop { broker } => format!("drop {broker}"),
@@ -215,6 +225,6 @@ fn describe(step: &Step) -> String {
 
 fn describe_request(request: &Command) -> String {
     let fields: Vec<String> = request.fields.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    let body: String = String::from_utf8_lossy(&request.body).chars().take(160).collect();
+    let body: String = String::from_utf8_lossy(&request.body).chars().take(trail_width()).collect();
     format!("{} v{} {} {body}", request.code, request.version, fields.join(" "))
 }
