@@ -37,6 +37,21 @@ impl Wire {
         Ok(self.opaque)
     }
 
+    /// Sends several requests with one write; returns their opaques.
+    pub fn send_all(&mut self, requests: &[Command]) -> Result<Vec<i32>> {
+        let mut out = BytesMut::new();
+        let mut opaques = Vec::with_capacity(requests.len());
+        for request in requests {
+            let mut request = request.clone();
+            self.opaque += 1;
+            request.opaque = self.opaque;
+            request.encode(&mut out);
+            opaques.push(self.opaque);
+        }
+        self.stream.write_all(&out)?;
+        Ok(opaques)
+    }
+
     pub fn ask(&mut self, request: &Command) -> Result<Command> {
         let opaque = self.send(request)?;
         loop {

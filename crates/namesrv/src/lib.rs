@@ -5,6 +5,7 @@
 mod broker_log;
 mod kv_config;
 mod metrics;
+mod network;
 mod notify;
 mod removals;
 mod requests;

@@ -1,12 +1,12 @@
 //! A running name server.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use protocol::Command;
-use remoting::{Client, ClientConfig, CloseReason, Connection, Reply, Server, ServerConfig, Service};
+use remoting::{Client, CloseReason, Connection, Reply, Server, Service};
 use service::config::Live;
 use service::http::Pages;
 use service::keys::NamesrvSettings;
@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::kv_config::KvConfig;
 use crate::metrics::Metrics;
+use crate::network::{client_config, server_config};
 use crate::notify::Notifier;
 use crate::removals::{Removals, Worker};
 use crate::requests::{self, Lane, Place};
@@ -32,6 +33,8 @@ pub enum StartError {
     Address { address: String, error: std::io::Error },
     #[error("cannot listen on {address}: {error}")]
     Listen { address: SocketAddr, error: std::io::Error },
+    #[error("{0}")]
+    Tls(String),
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
 }
@@ -59,7 +62,7 @@ impl Namesrv {
         let metrics = Arc::new(Metrics::new());
         metrics.watch(table.clone());
         let kv = KvConfig::load(PathBuf::from(&config.namesrv.kv_config_path));
-        let client = Client::new(ClientConfig::default(), None);
+        let client = Client::new(client_config(&config)?, None);
         let notifier = Notifier::new(Handle::current(), client.clone(), metrics.clone());
         let worker = Worker {
             table: table.clone(),
@@ -118,16 +121,9 @@ fn is_ready(shared: &Shared) -> bool {
 }
 
 fn listen(config: &NamesrvSettings, requests: Arc<Requests>) -> Result<Server, StartError> {
-    let netty = &config.netty;
-    let address = (netty.bind_address.as_str(), netty.listen_port).to_socket_addrs();
-    let address = address.and_then(|mut found| {
-        found.next().ok_or_else(|| std::io::Error::new(std::io::ErrorKind::NotFound, "it has no address"))
-    });
-    let address = address.map_err(|error| StartError::Address { address: netty.bind_address.clone(), error })?;
-    let mut server = ServerConfig::new(address);
-    server.backlog = netty.server_socket_backlog.try_into().unwrap_or(i32::MAX);
-    server.limits.idle = Duration::from_secs(netty.server_channel_max_idle_time_seconds.into());
-    Server::bind(server, requests).map_err(|error| StartError::Listen { address, error })
+    let config = server_config(config)?;
+    let address = config.listen;
+    Server::bind(config, requests).map_err(|error| StartError::Listen { address, error })
 }
 
 async fn scan(shared: Arc<Shared>, interval: Duration) {

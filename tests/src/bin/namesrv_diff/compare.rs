@@ -54,6 +54,44 @@ pub(crate) fn seen(request: &Command, answer: &Command) -> Seen {
     Seen { code: answer.code, remark, fields, length, body }
 }
 
+impl Seen {
+    /// Where `java` differs.
+    pub(crate) fn difference(&self, java: &Self) -> String {
+        let mut out = Vec::new();
+        if (self.code, &self.remark, &self.fields) != (java.code, &java.remark, &java.fields) {
+            let head = |seen: &Self| format!("{} {:?} {:?}", seen.code, seen.remark, seen.fields);
+            out.push(format!("ours {}\n    java {}", head(self), head(java)));
+        }
+        if self.length != java.length {
+            out.push(format!("body of {} bytes, Java's of {}", self.length, java.length));
+        }
+        differences("body", &self.body, &java.body, &mut out);
+        out.join("\n    ")
+    }
+}
+
+fn differences(at: &str, ours: &Value, java: &Value, out: &mut Vec<String>) {
+    match (ours, java) {
+        _ if ours == java => {}
+        (Value::Object(one), Value::Object(other)) => {
+            let keys: std::collections::BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+            for key in keys {
+                let null = Value::Null;
+                let (one, other) = (one.get(key).unwrap_or(&null), other.get(key).unwrap_or(&null));
+                differences(&format!("{at}.{key}"), one, other, out);
+            }
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            let only = |these: &[Value], those: &[Value]| -> Vec<String> {
+                these.iter().filter(|item| !those.contains(item)).map(Value::to_string).collect()
+            };
+            let (ours, java) = (only(one, other), only(other, one));
+            out.push(format!("{at}: only ours {ours:?}, only Java's {java:?}"));
+        }
+        _ => out.push(format!("{at}: ours {ours}, java {java}")),
+    }
+}
+
 /// The keys of the name server itself, but for paths: the other ones belong to Netty.
 fn config(body: &[u8]) -> Value {
     let text = String::from_utf8_lossy(body);

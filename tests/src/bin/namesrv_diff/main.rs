@@ -36,7 +36,7 @@ use listeners::Listeners;
 
 const BROKERS: usize = 12;
 /// How long the two may take to come to the same state after an unregistration.
-const SETTLE: Duration = Duration::from_secs(5);
+const SETTLE: Duration = Duration::from_secs(20);
 
 struct Options {
     seeds: u64,
@@ -77,10 +77,11 @@ fn main() -> Result<()> {
         let mut play = Play::new(seed, ours.local_addr(), java.address, listeners)?;
         play.run(options.steps).with_context(|| format!("seed {seed}"))?;
         println!(
-            "seed {seed}: {} steps, {} answers compared, {} notices, {} orphans, {:.1} s",
+            "seed {seed}: {} steps, {} answers compared, {} notices ({} lost by Java), {} orphans, {:.1} s",
             options.steps,
             play.compared,
             play.listeners.seen(),
+            play.listeners.lost_by_java,
             play.orphans,
             begin.elapsed().as_secs_f32()
         );
@@ -149,7 +150,7 @@ impl Play {
             self.orphans += 1;
             return Ok(());
         }
-        bail!("code {}\n  asked {:?}\n  ours {ours:?}\n  java {java:?}", request.code, describe_request(request))
+        bail!("asked {}\n    {}", describe_request(request), ours.difference(&java))
     }
 
     fn both(&mut self, over: Option<usize>, request: &Command) -> Result<(Seen, Seen)> {
@@ -198,7 +199,7 @@ impl Play {
         for question in &questions {
             let (ours, java) = self.both(None, question)?;
             if ours != java {
-                bail!("{:?}\n  ours {ours:?}\n  java {java:?}", describe_request(question));
+                bail!("{}\n    {}", describe_request(question), ours.difference(&java));
             }
         }
         self.compared += questions.len();
