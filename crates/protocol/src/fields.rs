@@ -34,6 +34,36 @@ enum Repr {
     Owned(Vec<(Cow<'static, str>, String)>),
 }
 
+/// A key or value as it stands in the frame.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Raw<'a> {
+    pub bytes: &'a [u8],
+    /// The bytes hold JSON escapes.
+    pub escaped: bool,
+}
+
+impl<'a> Raw<'a> {
+    fn of(text: &'a str) -> Self {
+        Self { bytes: text.as_bytes(), escaped: false }
+    }
+
+    #[inline]
+    pub(crate) fn text(self) -> Cow<'a, str> {
+        // The readers checked the text once; bytes that are not UTF-8 cannot arise, and would read as empty.
+        let raw = std::str::from_utf8(self.bytes).unwrap_or_default();
+        if self.escaped { Cow::Owned(crate::json_header::unescape(raw)) } else { Cow::Borrowed(raw) }
+    }
+
+    /// The bytes without escapes.
+    #[inline]
+    pub(crate) fn plain(self) -> Cow<'a, [u8]> {
+        match self.escaped {
+            false => Cow::Borrowed(self.bytes),
+            true => Cow::Owned(self.text().into_owned().into_bytes()),
+        }
+    }
+}
+
 /// Takes the fields of a typed header one by one.
 pub trait FieldSink {
     fn text(&mut self, key: &'static str, value: &str);
@@ -87,6 +117,23 @@ impl ExtFields {
         }
     }
 
+    /// All fields as they lie in the frame, for readers that look at most of them only in passing.
+    #[inline]
+    pub(crate) fn raw(&self) -> impl Iterator<Item = (Raw<'_>, Raw<'_>)> {
+        let (list, text, spans): (&[_], &[u8], &[_]) = match &self.repr {
+            Repr::Empty => (&[], &[], &[]),
+            Repr::Owned(list) => (list, &[], &[]),
+            Repr::Received { text, spans } => (&[], text, spans),
+        };
+        let cut = |(start, end): (u32, u32), escaped| Raw {
+            bytes: text.get(start as usize..end as usize).unwrap_or_default(),
+            escaped,
+        };
+        let owned = list.iter().map(move |(key, value)| (Raw::of(key), Raw::of(value)));
+        owned
+            .chain(spans.iter().map(move |span| (cut(span.key, span.key_escaped), cut(span.value, span.value_escaped))))
+    }
+
     fn nth(&self, at: usize) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
         match &self.repr {
             Repr::Empty => None,
@@ -109,10 +156,7 @@ impl FieldSink for ExtFields {
 }
 
 fn read(text: &Bytes, (start, end): (u32, u32), escaped: bool) -> Cow<'_, str> {
-    let raw = text.get(start as usize..end as usize).unwrap_or_default();
-    // The readers checked the text once; a span that is not UTF-8 cannot arise, and would read as empty.
-    let raw = std::str::from_utf8(raw).unwrap_or_default();
-    if escaped { Cow::Owned(crate::json_header::unescape(raw)) } else { Cow::Borrowed(raw) }
+    Raw { bytes: text.get(start as usize..end as usize).unwrap_or_default(), escaped }.text()
 }
 
 /// Iterates over the fields of a frame.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::fields::{ExtFields, FieldSink};
+use crate::fields::{ExtFields, FieldSink, Raw};
 
 /// Why the extension fields do not make a header.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,7 +40,7 @@ impl FieldValue for String {
 
 impl FieldValue for i32 {
     fn parse(text: &str) -> Option<Self> {
-        text.trim().parse().ok()
+        whole(text.as_bytes()).and_then(|value| Self::try_from(value).ok())
     }
     fn put(&self, key: &'static str, sink: &mut dyn FieldSink) {
         sink.int(key, (*self).into());
@@ -49,7 +49,7 @@ impl FieldValue for i32 {
 
 impl FieldValue for i64 {
     fn parse(text: &str) -> Option<Self> {
-        text.trim().parse().ok()
+        whole(text.as_bytes())
     }
     fn put(&self, key: &'static str, sink: &mut dyn FieldSink) {
         sink.int(key, *self);
@@ -152,10 +152,10 @@ macro_rules! headers {
 }
 
 /// Declares the borrowed counterpart of a header for the requests that come by the thousand: texts are read in place,
-/// in one pass over the fields, and nothing is allocated unless a text has escapes. A field may have several keys.
+/// in one pass over the fields, and nothing is allocated unless a text has escapes.
 macro_rules! borrowed_headers {
     ($($(#[$meta:meta])* pub struct $name:ident<$life:lifetime> {
-        $($(#[$fmeta:meta])* $field:ident : $ty:ty => $key:literal $(| $other:literal)? $(= $default:expr)?),* $(,)?
+        $($(#[$fmeta:meta])* $field:ident : $ty:ty => $key:literal $(= $default:expr)?),* $(,)?
     })*) => {$(
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq)]
@@ -167,15 +167,14 @@ macro_rules! borrowed_headers {
             /// Reads the header out of a frame's extension fields.
             pub fn read(fields: &$life $crate::ExtFields) -> Result<Self, $crate::HeaderError> {
                 $(let mut $field: Option<$ty> = None;)*
-                for (key, value) in fields.iter() {
-                    match key.as_ref() {
-                        $($key $(| $other)? => {
-                            $field = Some($crate::header::BorrowedValue::parse(value).map_err(|value| {
-                                $crate::HeaderError::Invalid { field: $key, value: value.into_owned() }
-                            })?);
-                        })*
-                        _ => {}
-                    }
+                for (key, value) in fields.raw() {
+                    let key = key.plain();
+                    $(if key.as_ref() == $crate::header::borrowed_headers!(@bytes $key) {
+                        $field = Some($crate::header::BorrowedValue::parse(value).map_err(|value| {
+                            $crate::HeaderError::Invalid { field: $key, value: value.into_owned() }
+                        })?);
+                        continue;
+                    })*
                 }
                 Ok(Self {
                     $($field: match $field {
@@ -185,12 +184,13 @@ macro_rules! borrowed_headers {
                 })
             }
 
-            /// Writes the header under its first keys.
+            /// Writes the header.
             pub fn write(&self, sink: &mut dyn $crate::FieldSink) {
                 $($crate::header::BorrowedValue::put(&self.$field, $key, sink);)*
             }
         }
     )*};
+    (@bytes $key:literal) => { const { str::as_bytes($key) } };
     (@absent $key:literal, $default:expr) => { $default };
     (@absent $key:literal) => { return Err($crate::HeaderError::Missing($key)) };
 }
@@ -198,13 +198,14 @@ pub(crate) use borrowed_headers;
 
 /// A value of a borrowed header. What cannot be read is handed back.
 pub(crate) trait BorrowedValue<'a>: Sized {
-    fn parse(text: Cow<'a, str>) -> Result<Self, Cow<'a, str>>;
+    fn parse(raw: Raw<'a>) -> Result<Self, Cow<'a, str>>;
     fn put(&self, key: &'static str, sink: &mut dyn FieldSink);
 }
 
 impl<'a> BorrowedValue<'a> for Cow<'a, str> {
-    fn parse(text: Cow<'a, str>) -> Result<Self, Cow<'a, str>> {
-        Ok(text)
+    #[inline]
+    fn parse(raw: Raw<'a>) -> Result<Self, Cow<'a, str>> {
+        Ok(raw.text())
     }
     fn put(&self, key: &'static str, sink: &mut dyn FieldSink) {
         sink.text(key, self);
@@ -212,8 +213,9 @@ impl<'a> BorrowedValue<'a> for Cow<'a, str> {
 }
 
 impl<'a, T: BorrowedValue<'a>> BorrowedValue<'a> for Option<T> {
-    fn parse(text: Cow<'a, str>) -> Result<Self, Cow<'a, str>> {
-        T::parse(text).map(Some)
+    #[inline]
+    fn parse(raw: Raw<'a>) -> Result<Self, Cow<'a, str>> {
+        T::parse(raw).map(Some)
     }
     fn put(&self, key: &'static str, sink: &mut dyn FieldSink) {
         if let Some(value) = self {
@@ -222,16 +224,71 @@ impl<'a, T: BorrowedValue<'a>> BorrowedValue<'a> for Option<T> {
     }
 }
 
-macro_rules! borrowed_numbers {
-    ($($ty:ty),*) => {$(
-        impl<'a> BorrowedValue<'a> for $ty {
-            fn parse(text: Cow<'a, str>) -> Result<Self, Cow<'a, str>> {
-                <Self as FieldValue>::parse(&text).ok_or(text)
-            }
-            fn put(&self, key: &'static str, sink: &mut dyn FieldSink) {
-                FieldValue::put(self, key, sink);
-            }
-        }
-    )*};
+impl<'a> BorrowedValue<'a> for i64 {
+    #[inline]
+    fn parse(raw: Raw<'a>) -> Result<Self, Cow<'a, str>> {
+        whole(&raw.plain()).ok_or_else(|| raw.text())
+    }
+    fn put(&self, key: &'static str, sink: &mut dyn FieldSink) {
+        sink.int(key, *self);
+    }
 }
-borrowed_numbers!(i32, i64, bool);
+
+impl<'a> BorrowedValue<'a> for i32 {
+    #[inline]
+    fn parse(raw: Raw<'a>) -> Result<Self, Cow<'a, str>> {
+        whole(&raw.plain()).and_then(|value| Self::try_from(value).ok()).ok_or_else(|| raw.text())
+    }
+    fn put(&self, key: &'static str, sink: &mut dyn FieldSink) {
+        sink.int(key, (*self).into());
+    }
+}
+
+impl<'a> BorrowedValue<'a> for bool {
+    #[inline]
+    fn parse(raw: Raw<'a>) -> Result<Self, Cow<'a, str>> {
+        Ok(raw.plain().trim_ascii().eq_ignore_ascii_case(b"true"))
+    }
+    fn put(&self, key: &'static str, sink: &mut dyn FieldSink) {
+        sink.flag(key, *self);
+    }
+}
+
+/// Reads a decimal number with blanks around it and a sign.
+#[inline]
+pub(crate) fn whole(text: &[u8]) -> Option<i64> {
+    let text = text.trim_ascii();
+    let (negative, digits) = match text.split_first()? {
+        (b'-', rest) => (true, rest),
+        (b'+', rest) => (false, rest),
+        _ => (false, text),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    // Towards the negative side, which reaches one further.
+    let value = digits.iter().try_fold(0i64, |value, digit| {
+        let digit = digit.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value.checked_mul(10)?.checked_sub(digit.into())
+    })?;
+    if negative { Some(value) } else { value.checked_neg() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole;
+
+    #[test]
+    fn whole_numbers() {
+        for number in [0, 1, -1, 10, i64::MAX, i64::MIN] {
+            assert_eq!(whole(number.to_string().as_bytes()), Some(number));
+        }
+        assert_eq!(whole(b" +7 "), Some(7));
+        for text in ["", "-", "1.0", "9223372036854775808", "-9223372036854775809", "0x1", "1 2"] {
+            assert_eq!(whole(text.as_bytes()), None, "{text}");
+        }
+    }
+}

@@ -68,3 +68,17 @@ impl<'a> Node<'a> {
         }
     }
 }
+
+impl serde::Serialize for Node<'_> {
+    fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => out.serialize_unit(),
+            Self::Bool(value) => out.serialize_bool(*value),
+            Self::Int(value) => out.serialize_i64(*value),
+            Self::Float(value) => out.serialize_f64(*value),
+            Self::Text(value) => out.serialize_str(value),
+            Self::List(items) => out.collect_seq(items),
+            Self::Map(members) => out.collect_map(members.iter().map(|(key, value)| (key, value))),
+        }
+    }
+}

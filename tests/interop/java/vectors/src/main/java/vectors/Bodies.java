@@ -1,7 +1,7 @@
 package vectors;
 
-import com.alibaba.fastjson.JSON;
-import com.alibaba.fastjson.serializer.SerializerFeature;
+import com.alibaba.fastjson2.JSON;
+import com.alibaba.fastjson2.JSONWriter;
 import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -51,8 +51,8 @@ import org.apache.rocketmq.remoting.protocol.subscription.SubscriptionGroupConfi
 
 /** JSON bodies by the two writers (and the pretty one of configuration files), and the packed registration body. */
 final class Bodies {
-    private static final SerializerFeature[] STANDARD = {SerializerFeature.BrowserCompatible, SerializerFeature.QuoteFieldNames,
-        SerializerFeature.SkipTransientField, SerializerFeature.MapSortField};
+    /** What the name server writes with where a client asks for standard JSON. */
+    private static final JSONWriter.Feature[] STANDARD = {JSONWriter.Feature.BrowserCompatible, JSONWriter.Feature.MapSortField};
     private static final long TIME = 1700000000123L;
 
     private Bodies() {
@@ -132,7 +132,7 @@ final class Bodies {
 
     /** Three vectors of one object: Java's usual writer, its standard one, and the pretty one. */
     private static void add(Manifest to, String name, Object body) {
-        String legacy = JSON.toJSONString(body);
+        String legacy = RemotingSerializable.toJson(body, false);
         Object expect = Json.lenient(legacy);
         String type = body.getClass().getSimpleName();
         byte[] standard = JSON.toJSONString(body, STANDARD).getBytes(StandardCharsets.UTF_8);
@@ -345,7 +345,7 @@ final class Bodies {
         body.setTopicConfigSerializeWrapper(topics(new TopicConfigAndMappingSerializeWrapper()));
         body.setFilterServerList(new ArrayList<>(List.of("127.0.0.1:30000")));
         body.getTopicConfigSerializeWrapper().getMappingDataVersion().setTimestamp(TIME);
-        Object expect = Json.lenient(JSON.toJSONString(body));
+        Object expect = Json.lenient(RemotingSerializable.toJson(body, false));
         to.add("RegisterBrokerBody/plain", "body", Map.of("class", "RegisterBrokerBody", "writer", "legacy"), body.encode(false), expect);
         to.add("RegisterBrokerBody/compressed", "register_broker_compressed",
             Map.of("class", "RegisterBrokerBody", "inflatedHex", inflated(body.encode(true))), body.encode(true), expect);
