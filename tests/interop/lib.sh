@@ -105,6 +105,7 @@ java_server() {
     -Drmq.logback.configurationFile="rmq.$component.logback.xml" \
     -cp "$PEER_LIB/*" "$@" > "$RUN_DIR/$name.log" 2>&1 &
   SERVER_PID=$!
+  disown "$SERVER_PID"
   STARTED_PIDS+=("$SERVER_PID")
   JAVA_PIDS+=("$SERVER_PID")
 }
@@ -117,6 +118,7 @@ rust_server() {
   # HOME too: nothing that a server does by default may end up in the user's own folder.
   HOME=$RUN_DIR/$name-home ROCKETMQ_HOME=$RUN_DIR/$name-home "$MQ_BIN_DIR/$1" "${@:2}" > "$RUN_DIR/$name.log" 2>&1 &
   SERVER_PID=$!
+  disown "$SERVER_PID"
   STARTED_PIDS+=("$SERVER_PID")
 }
 
@@ -175,6 +177,28 @@ EOF
   BROKER_PID=$SERVER_PID
   wait_line "$RUN_DIR/$name.log" 'boot success' "$BROKER_PID" "the $1 broker"
   export BROKER_ADDR=127.0.0.1:$port
+  wait_route "$BROKER_ADDR" || die "the name server does not know the $1 broker"
+}
+
+# wait_route BROKER: until the name server's route of TBW102 names the broker. A broker says it is up a moment before that.
+wait_route() {
+  python3 - "$NAMESRV_ADDR" "$1" <<'PY'
+import json, socket, struct, sys, time
+host, port = sys.argv[1].rsplit(":", 1)
+header = json.dumps({"code": 105, "language": "OTHER", "version": 493, "opaque": 1, "flag": 0, "extFields": {"topic": "TBW102"}}).encode()
+end = time.monotonic() + 40
+while time.monotonic() < end:
+    try:
+        with socket.create_connection((host, int(port)), 3) as s, s.makefile("rb") as answers:
+            s.sendall(struct.pack(">II", 4 + len(header), len(header)) + header)
+            (size,) = struct.unpack(">I", answers.read(4))
+            if sys.argv[2].encode() in answers.read(size):
+                sys.exit(0)
+    except (OSError, struct.error):
+        pass
+    time.sleep(0.1)
+sys.exit(1)
+PY
 }
 
 start_servers() {
@@ -195,7 +219,6 @@ stop_servers() {
   done
   end=$((SECONDS + 15))
   for pid in "${STARTED_PIDS[@]}"; do
-    disown "$pid" 2>/dev/null
     while kill -0 "$pid" 2>/dev/null && [ "$SECONDS" -lt "$end" ]; do sleep 0.1; done
     kill -9 "$pid" 2>/dev/null
   done
