@@ -237,6 +237,9 @@ struct Scalar {
     escaped: bool,
 }
 
+/// Takes a member's name, its place and whether it has escapes, and reads the value.
+type Member<'f, 'a> = &'f mut dyn FnMut(&mut Scanner<'a>, (u32, u32), bool) -> Result<(), FrameError>;
+
 struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
@@ -371,8 +374,7 @@ impl Scanner<'_> {
 
     /// Apart from [`Self::skip_value`] because closures that call each other have no finite type.
     fn skip_object(&mut self, depth: usize) -> Result<(), FrameError> {
-        let skip: &mut dyn FnMut(&mut Self, (u32, u32), bool) -> Result<(), FrameError> =
-            &mut |scan, _, _| scan.skip_value(depth + 1);
+        let skip: Member<'_, '_> = &mut |scan, _, _| scan.skip_value(depth + 1);
         self.object(skip)
     }
 

@@ -1,4 +1,5 @@
 //! Typed headers: what is required, what defaults, and that the borrowed readers agree with the owned ones.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use bytes::BytesMut;
 use protocol::frame::{self, MAX_FRAME_LENGTH};

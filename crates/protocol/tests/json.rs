@@ -1,4 +1,5 @@
 //! JSON bodies: what Java 5.4.0 writes, byte for byte, and what other clients send.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 

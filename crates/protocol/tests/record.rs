@@ -1,4 +1,5 @@
 //! The stored record: the reference bytes, and every way bytes can fail to be one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::net::SocketAddr;
 

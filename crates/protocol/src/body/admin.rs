@@ -89,7 +89,6 @@ bodies! {
         last_read_timestamp: i64,
         last_write_timestamp: i64,
         master_flush_offset: i64,
-        activated: bool,
     }
 
     /// A master's addresses and flushed offset, as replicas exchange them.

