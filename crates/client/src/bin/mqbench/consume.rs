@@ -80,9 +80,7 @@ impl Link {
         while !self.plan.stopped.load(Ordering::Relaxed) {
             match remoting::connect(&self.addr, &ClientConfig::default(), self.clone()).await {
                 Ok(conn) => {
-                    for at in 0..self.queues.lock().len() {
-                        self.ask(&conn, at);
-                    }
+                    self.ask_where(&conn, |_| true);
                     self.watch(&conn).await;
                 }
                 Err(error) => self.stats.record(|counts| counts.fail(error.to_string(), 1)),
@@ -99,21 +97,17 @@ impl Link {
                 () = self.closed.notified() => return,
                 _ = tick.tick() => {
                     let now = self.plan.clock.now();
-                    for at in 0..self.queues.lock().len() {
-                        let due = self.queues.lock().get(at).is_some_and(|queue| queue.retry_at != 0 && queue.retry_at <= now);
-                        if due {
-                            self.ask(conn, at);
-                        }
-                    }
+                    self.ask_where(conn, |queue| queue.retry_at != 0 && queue.retry_at <= now);
                 }
             }
         }
     }
 
-    fn ask(&self, conn: &Connection, at: usize) {
-        let mut queues = self.queues.lock();
-        if let Some(queue) = queues.get_mut(at) {
-            self.ask_queue(conn, at, queue);
+    fn ask_where(&self, conn: &Connection, wanted: impl Fn(&QueueState) -> bool) {
+        for (at, queue) in self.queues.lock().iter_mut().enumerate() {
+            if wanted(queue) {
+                self.ask_queue(conn, at, queue);
+            }
         }
     }
 
