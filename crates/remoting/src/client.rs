@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -12,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use crate::pump::Pump;
+use crate::pump::{Pump, Side};
 use crate::server::Limits;
 use crate::tls::ClientTls;
 use crate::{CallError, CloseReason, Connection, Reply, Service, TlsSettings};
@@ -87,9 +86,21 @@ impl Client {
     /// Asks `addr` (`host:port`) and waits for the response, connecting first if need be. A server that answers
     /// GO_AWAY is asked once more over a new connection.
     pub async fn request(&self, addr: &str, request: Command, timeout: Duration) -> Result<Command, CallError> {
+        self.request_connecting(addr, request, timeout, timeout).await
+    }
+
+    /// As [`Client::request`], but with its own bound for connecting.
+    pub(crate) async fn request_connecting(
+        &self,
+        addr: &str,
+        request: Command,
+        connect: Duration,
+        timeout: Duration,
+    ) -> Result<Command, CallError> {
         let deadline = Instant::now() + timeout;
-        let conn = self.connection_within(addr, timeout).await?;
-        let response = conn.request(request.clone(), deadline - Instant::now()).await?;
+        let conn = self.connection_within(addr, connect).await?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        let response = conn.request(request.clone(), left).await?;
         if response.code != response_code::GO_AWAY {
             return Ok(response);
         }
@@ -242,7 +253,7 @@ where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     service.connected(&conn);
-    let pump = Pump::new(conn.clone(), service.clone(), io, Arc::new(AtomicBool::new(false)), BytesMut::new());
+    let pump = Pump::new(conn.clone(), service.clone(), io, Arc::new(Side::new(usize::MAX)), BytesMut::new());
     tokio::spawn(async move {
         let why = pump.run().await;
         tracing::debug!(peer = %conn.remote_addr(), %why, "connection closed");

@@ -57,7 +57,7 @@ impl NameServers {
             let left = deadline.saturating_duration_since(Instant::now());
             // An address that swallows packets must not eat the time of those after it.
             let share = left / (addresses.len() - round) as u32;
-            match self.client.request(&addresses[at], request.clone(), share).await {
+            match self.client.request_connecting(&addresses[at], request.clone(), share, left).await {
                 Ok(response) => {
                     self.inner.current.store(at, Ordering::Relaxed);
                     return Ok(response);

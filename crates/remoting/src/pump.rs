@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::io::IoSlice;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
@@ -23,12 +23,46 @@ const ROUNDS: u32 = 16;
 /// The begin of a frame up to this many bytes waits for its end in memory of its own size.
 const SMALL_PARTIAL: usize = 16 * 1024;
 
+/// When more than the server's limit waits for peers that do not read, those that have not read for this long go.
+const STALL_UNDER_PRESSURE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// What all connections of a server or a client share.
+#[derive(Debug)]
+pub(crate) struct Side {
+    /// Clients that understand it are told to go away.
+    pub(crate) draining: AtomicBool,
+    /// Bytes that wait for peers that do not read.
+    held: AtomicUsize,
+    held_limit: usize,
+}
+
+impl Side {
+    pub(crate) fn new(held_limit: usize) -> Self {
+        Self { draining: AtomicBool::new(false), held: AtomicUsize::new(0), held_limit }
+    }
+
+    fn under_pressure(&self) -> bool {
+        self.held.load(Ordering::Relaxed) > self.held_limit
+    }
+
+    /// One connection's part changes.
+    fn change(&self, part: &mut usize, now: usize) {
+        if now >= *part {
+            self.held.fetch_add(now - *part, Ordering::Relaxed);
+        } else {
+            self.held.fetch_sub(*part - now, Ordering::Relaxed);
+        }
+        *part = now;
+    }
+}
+
 pub(crate) struct Pump<S: Service, IO> {
     conn: Connection,
     service: Arc<S>,
     io: IO,
-    /// Told to clients that understand it: go away. Shared by all connections of a server.
-    draining: Arc<AtomicBool>,
+    side: Arc<Side>,
+    /// This connection's part in [`Side::held`].
+    held: usize,
     /// What was read and is not handed over yet.
     input: BytesMut,
     /// Whole frames may be left in `input`, because the out buffer was full.
@@ -44,14 +78,15 @@ pub(crate) struct Pump<S: Service, IO> {
 }
 
 impl<S: Service, IO: AsyncRead + AsyncWrite + Unpin> Pump<S, IO> {
-    pub(crate) fn new(conn: Connection, service: Arc<S>, io: IO, draining: Arc<AtomicBool>, input: BytesMut) -> Self {
+    pub(crate) fn new(conn: Connection, service: Arc<S>, io: IO, side: Arc<Side>, input: BytesMut) -> Self {
         let now = Instant::now();
         let timer = Box::pin(tokio::time::sleep_until(now + conn.limits().idle));
         Self {
             conn,
             service,
             io,
-            draining,
+            side,
+            held: 0,
             more: !input.is_empty(),
             input,
             writing: Segments::default(),
@@ -67,6 +102,7 @@ impl<S: Service, IO: AsyncRead + AsyncWrite + Unpin> Pump<S, IO> {
     pub(crate) async fn run(mut self) -> CloseReason {
         let why = poll_fn(|cx| self.poll(cx)).await;
         self.conn.finish(&why);
+        self.side.change(&mut self.held, 0);
         // The FIN should follow what was written; whether the peer is still there does not matter.
         let _ = poll_fn(|cx| match Pin::new(&mut self.io).poll_shutdown(cx) {
             Poll::Ready(result) => Poll::Ready(result),
@@ -123,6 +159,9 @@ impl<S: Service, IO: AsyncRead + AsyncWrite + Unpin> Pump<S, IO> {
     fn park(&mut self, cx: &Context<'_>) -> bool {
         let blocked = !self.writing.is_empty();
         let in_write = self.writing.bytes();
+        if blocked || self.held > 0 {
+            self.side.change(&mut self.held, if blocked { self.conn.queued_bytes() } else { 0 });
+        }
         self.conn.with_out(|out| {
             out.in_write = in_write;
             if out.closing.is_some() || (!blocked && !out.segments.is_empty()) {
@@ -306,7 +345,7 @@ impl<S: Service, IO: AsyncRead + AsyncWrite + Unpin> Pump<S, IO> {
             return;
         }
         let reply = Reply::new(&self.conn, &command);
-        if self.draining.load(Ordering::Relaxed) && command.version > VERSION_5_3_1 {
+        if self.side.draining.load(Ordering::Relaxed) && command.version > VERSION_5_3_1 {
             reply.go_away();
         } else if self.conn.unanswered() > self.conn.limits().unanswered {
             reply.overloaded();
@@ -319,7 +358,9 @@ impl<S: Service, IO: AsyncRead + AsyncWrite + Unpin> Pump<S, IO> {
     fn check_time(&mut self, cx: &mut Context<'_>) -> Option<CloseReason> {
         let limits = self.conn.limits();
         let idle_at = self.last_activity + limits.idle;
-        let stuck_at = self.blocked_since.map(|since| since + limits.write_stall);
+        let patience =
+            if self.side.under_pressure() { limits.write_stall.min(STALL_UNDER_PRESSURE) } else { limits.write_stall };
+        let stuck_at = self.blocked_since.map(|since| since + patience);
         let next = stuck_at.map_or(idle_at, |stuck| stuck.min(idle_at));
         if next < self.timer.deadline() {
             self.timer.as_mut().reset(next);
@@ -420,7 +461,7 @@ mod tests {
         let any = "127.0.0.1:1".parse().unwrap();
         let conn = Connection::new(any, any, Arc::new(Limits::default()));
         let io = Counting { stream: far, writes: writes.clone() };
-        tokio::spawn(Pump::new(conn, Arc::new(Answering), io, Arc::default(), BytesMut::new()).run());
+        tokio::spawn(Pump::new(conn, Arc::new(Answering), io, Arc::new(Side::new(usize::MAX)), BytesMut::new()).run());
         for round in 1..=3 {
             let mut wire = BytesMut::new();
             for opaque in 0..64 {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::first_bytes::{Kind, Start, read_start};
-use crate::pump::Pump;
+use crate::pump::{Pump, Side};
 use crate::rate::RateLimited;
 use crate::tls::{Prefixed, ServerTls};
 use crate::{CloseReason, Connection, Service, TlsSettings};
@@ -66,6 +66,9 @@ pub struct ServerConfig {
     pub backlog: i32,
     /// Connections beyond it are closed at once.
     pub max_connections: usize,
+    /// When more than this waits for peers that do not read, those are closed after a second and not after
+    /// [`Limits::write_stall`].
+    pub out_total_bytes: usize,
     pub limits: Limits,
     pub tls: TlsSettings,
     /// Whether peers may begin with a PROXY header. Nobody is asked whether he is a proxy.
@@ -78,6 +81,7 @@ impl ServerConfig {
             listen,
             backlog: 1024,
             max_connections: 100_000,
+            out_total_bytes: 256 * 1024 * 1024,
             limits: Limits::default(),
             tls: TlsSettings::default(),
             proxy_protocol: true,
@@ -103,7 +107,7 @@ struct Shared {
     config: ServerConfig,
     tls: Option<ServerTls>,
     limits: Arc<Limits>,
-    draining: Arc<AtomicBool>,
+    side: Arc<Side>,
     connections: Mutex<HashMap<u64, Connection>>,
     sockets: AtomicUsize,
 }
@@ -121,8 +125,8 @@ impl Server {
         let shared = Arc::new(Shared {
             limits: Arc::new(config.limits.clone()),
             tls: ServerTls::new(&config.tls)?,
+            side: Arc::new(Side::new(config.out_total_bytes)),
             config,
-            draining: Arc::new(AtomicBool::new(false)),
             connections: Mutex::new(HashMap::new()),
             sockets: AtomicUsize::new(0),
         });
@@ -143,7 +147,7 @@ impl Server {
     /// Stops: no new connections; for at most `grace` clients newer than V5_3_1 are told to go away while older ones are
     /// still served; ends early when all are answered and quiet; then all connections are closed.
     pub async fn shutdown(self, grace: Duration) {
-        self.shared.draining.store(true, Ordering::Relaxed);
+        self.shared.side.draining.store(true, Ordering::Relaxed);
         self.acceptor.abort();
         let deadline = Instant::now() + grace;
         let mut quiet_since = Instant::now();
@@ -299,7 +303,7 @@ async fn run<S: Service, IO: AsyncRead + AsyncWrite + Unpin>(
     if *stopped.borrow() {
         conn.close(CloseReason::Shutdown);
     }
-    let pump = Pump::new(conn.clone(), service.clone(), io, shared.draining.clone(), input);
+    let pump = Pump::new(conn.clone(), service.clone(), io, shared.side.clone(), input);
     service.connected(&conn);
     let mut ending = Ending { shared, conn, service, why: CloseReason::Local("a handler panicked") };
     ending.why = pump.run().await;

@@ -220,3 +220,25 @@ async fn connections_beyond_the_limit_are_closed() {
     .await
     .expect("a place should be free again");
 }
+
+#[tokio::test]
+async fn many_peers_that_read_nothing_share_one_bound() {
+    let mut config = config();
+    config.out_total_bytes = 3_000_000;
+    let (server, service) = serve(config);
+    let mut peers = Vec::new();
+    for _ in 0..8 {
+        let raw = Raw::to(server.local_addr()).await;
+        let ask = Command::request(LARGE).with_field("bytes", "1000000");
+        let _ = raw.io.try_write(&encoded(&vec![ask; 100])).unwrap();
+        peers.push(raw);
+    }
+    // The write stall of this server is a minute; what closes the peers within seconds is the bound.
+    until("peers were closed until what is held fits", || {
+        let held: usize = server.connections().iter().map(|conn| conn.queued_bytes()).sum();
+        service.closed.lock().len() >= 4 && held <= 4_000_000
+    })
+    .await;
+    assert!(service.closed.lock().iter().all(|(_, why)| *why == CloseReason::SlowReader));
+    echo(server.local_addr()).await;
+}

@@ -28,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) serialize: SerializeType,
     /// Wait for new messages at the end of a queue.
     pub(crate) follow: bool,
+    /// The messages are this process's own, so that their times can be told.
+    pub(crate) own: bool,
     /// Messages that may still be read.
     pub(crate) left: AtomicU64,
     pub(crate) stopped: AtomicBool,
@@ -142,7 +144,7 @@ impl Link {
         match response.code {
             response_code::SUCCESS => {
                 counts.latency.saturating_record(micros(queue.asked, now));
-                let messages = count_messages(&response.body, counts, now);
+                let messages = count_messages(&response.body, counts, self.plan.own.then_some(now));
                 counts.messages += messages;
                 counts.bytes += response.body.len() as u64;
                 queue.offset = next.unwrap_or(queue.offset + messages as i64);
@@ -235,8 +237,9 @@ impl PullFields<'_> {
     }
 }
 
-/// Counts the records in an answer by their lengths, and takes the times out of the bodies of our own messages.
-fn count_messages(body: &[u8], counts: &mut Counts, now: u64) -> u64 {
+/// Counts the records in an answer by their lengths, and with a time takes the due times out of the bodies of our
+/// own messages.
+fn count_messages(body: &[u8], counts: &mut Counts, now: Option<u64>) -> u64 {
     const SYS_FLAG_AT: usize = protocol::record::SYS_FLAG_AT;
     /// Where the body's length stands when both hosts are IPv4.
     const BODY_LENGTH_AT: usize = 84;
@@ -253,6 +256,10 @@ fn count_messages(body: &[u8], counts: &mut Counts, now: u64) -> u64 {
             break;
         };
         count += 1;
+        let Some(now) = now else {
+            rest = &rest[size..];
+            continue;
+        };
         let flags = word(record, SYS_FLAG_AT);
         let wider = 12 * (usize::from(flags & IPV6_BORN != 0) + usize::from(flags & IPV6_STORE != 0));
         let start = BODY_LENGTH_AT + wider + 4;
@@ -285,6 +292,7 @@ mod tests {
             batch: 32,
             serialize: SerializeType::Binary,
             follow: true,
+            own: true,
             left: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             open_queues: AtomicU64::new(0),

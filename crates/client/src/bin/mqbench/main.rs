@@ -53,7 +53,9 @@ async fn run(common: Common, produce: Option<Produce>, consume: Option<Consume>)
     };
     let clock = Clock::new();
     let consumer = match &consume {
-        Some(consume) => Some(Consuming::start(&common, consume, &cluster, &route.readable, clock).await?),
+        Some(consume) => {
+            Some(Consuming::start(&common, consume, produce.is_some(), &cluster, &route.readable, clock).await?)
+        }
         None => None,
     };
     let producer = match &produce {
@@ -185,6 +187,7 @@ impl Consuming {
     async fn start(
         common: &Common,
         consume: &Consume,
+        own: bool,
         cluster: &Cluster,
         queues: &[Queue],
         clock: Clock,
@@ -211,6 +214,7 @@ impl Consuming {
             batch: consume.batch,
             serialize: common.codec.serialize(),
             follow: consume.follow,
+            own,
             left: AtomicU64::new(common.count.unwrap_or(u64::MAX)),
             stopped: AtomicBool::new(false),
             open_queues: AtomicU64::new(open),
