@@ -43,6 +43,7 @@ pub(crate) enum Mode {
 }
 
 #[derive(Debug, Clone, Args)]
+#[group(skip)]
 pub(crate) struct Common {
     /// Name servers: host:port;host:port
     #[arg(short = 'n', long = "namesrv", env = "NAMESRV_ADDR", default_value = "127.0.0.1:9876")]
@@ -81,6 +82,7 @@ pub(crate) struct Common {
 }
 
 #[derive(Debug, Clone, Args)]
+#[group(skip)]
 pub(crate) struct Produce {
     /// Messages under way on each connection at most.
     #[arg(short = 'f', long, default_value_t = 64)]
@@ -96,6 +98,7 @@ pub(crate) struct Produce {
 }
 
 #[derive(Debug, Clone, Args)]
+#[group(skip)]
 pub(crate) struct Consume {
     /// Messages per pull at most.
     #[arg(short = 'b', long, default_value_t = 32)]
@@ -118,6 +121,21 @@ impl Codec {
         match self {
             Self::Json => SerializeType::Json,
             Self::Binary => SerializeType::Binary,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_mode_can_be_asked_for() {
+        Cli::command().debug_assert();
+        for mode in ["produce", "consume", "both"] {
+            Cli::try_parse_from(["mqbench", mode, "-t", "T", "--seconds", "1", "--server-pid", "7"]).unwrap();
         }
     }
 }
