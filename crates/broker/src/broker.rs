@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use protocol::body::SubscriptionGroupConfig;
 use service::config::Live;
@@ -50,6 +51,8 @@ pub struct Broker {
     pub unique_keys: UniqueKeys,
     /// Properties every message gets.
     pub pairs: BrokerPairs,
+    /// Set when the stop begins: nothing may be put off any more.
+    pub(crate) stopping: AtomicBool,
 }
 
 /// The broker's own keys, as they are now. Not to be held across an await.
@@ -81,6 +84,11 @@ impl Broker {
 
     pub fn store_config(&self) -> StoreConfigNow {
         StoreConfigNow(self.settings.load())
+    }
+
+    /// The broker is on its way down: what would wait is answered at once.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
     }
 
     /// `brokerName`.

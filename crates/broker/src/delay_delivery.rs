@@ -145,7 +145,7 @@ impl DelayDelivery {
     fn file_of(&self, state: &State) -> DelayOffsetFile {
         let moved = state.levels.iter().filter(|level| level.offset > 0);
         DelayOffsetFile {
-            data_version: state.version.clone(),
+            data_version: state.version,
             offset_table: moved.map(|level| (level.level, level.offset)).collect(),
         }
     }

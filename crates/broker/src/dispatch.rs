@@ -114,6 +114,7 @@ pub const TABLE: &[Row] = &[
     row(code::GET_SUBSCRIPTIONGROUP_CONFIG, Admin, Blocking(group_requests::group_config)),
     row(code::UPDATE_AND_GET_GROUP_FORBIDDEN, Admin, Blocking(group_requests::group_forbidden)),
     row(code::LITE_PULL_MESSAGE, Pull, Deferred(pull::pull)),
+    row(code::GET_BROKER_HA_STATUS, Admin, Inline(runtime_info::ha_status)),
 ];
 
 fn find(code: i32) -> Option<&'static Row> {

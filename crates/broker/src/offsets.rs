@@ -69,7 +69,7 @@ impl ConsumerOffsets {
         put(&mut state.committed, topic, group, queue, offset);
         state.commits += 1;
         state.generation += 1;
-        if state.commits % self.version_step == 0 {
+        if state.commits.is_multiple_of(self.version_step) {
             state.version.next(0, now);
         }
     }

@@ -195,7 +195,7 @@ fn start(broker: &Arc<Broker>, conn: &Connection, now: i64, pull: Pull<'_>, repl
     if result.cold {
         return read_cold(broker, admitted, pull.to_owned(), reply);
     }
-    if may_wait(&pull, &result) {
+    if may_wait(&pull, &result) && !broker.is_stopping() {
         return park(broker, now, admitted, pull, reply);
     }
     answer(broker, &admitted, &pull, status_name(result.status), result, reply);

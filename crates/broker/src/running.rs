@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use remoting::{Client, ClientConfig, NameServers, Server, ServerConfig, TlsSettings};
@@ -33,8 +34,8 @@ use crate::unique_keys::UniqueKeys;
 
 /// How long the start waits for the name servers to answer the first registration.
 const FIRST_REGISTRATION: Duration = Duration::from_secs(3);
-/// How long requests under way may take when the broker stops.
-const DRAIN: Duration = Duration::from_secs(10);
+/// How long requests under way may take when the broker stops. `enableShutdownGracefully` has a limit of its own.
+const DRAIN: Duration = Duration::from_secs(1);
 /// Silent clients are looked for this many times within the time they may be silent: every 10 s with Java's 120 s.
 const CLIENT_SCANS: u64 = 12;
 const LONG_POLL_SWEEP: Duration = Duration::from_millis(250);
@@ -111,14 +112,20 @@ impl RunningBroker {
     pub async fn shutdown(mut self) {
         let broker = self.broker;
         broker.registration.leave(&broker).await;
+        broker.stopping.store(true, Ordering::Relaxed);
         for parked in broker.long_polls.drain() {
             pull::resume(&broker, parked);
         }
+        let drain = {
+            let netty = &broker.settings.load().netty;
+            let seconds = netty.shutdown_wait_time_seconds;
+            if netty.enable_shutdown_gracefully { Duration::from_secs(seconds.into()) } else { DRAIN }
+        };
         match self.fast {
             Some(fast) => {
-                tokio::join!(self.server.shutdown(DRAIN), fast.shutdown(DRAIN));
+                tokio::join!(self.server.shutdown(drain), fast.shutdown(drain));
             }
-            None => self.server.shutdown(DRAIN).await,
+            None => self.server.shutdown(drain).await,
         }
         self.tasks.shutdown().await;
         self.client.close();
@@ -244,6 +251,7 @@ fn assemble(
         long_polls,
         delay,
         unique_keys: UniqueKeys::new(store_ip, std::process::id(), fastrand::u32(..)),
+        stopping: AtomicBool::new(false),
         pairs: BrokerPairs::new(&config.broker.region_id, config.broker.trace_on, &config.identity.broker_cluster_name),
         settings,
     });

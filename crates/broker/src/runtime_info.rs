@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use protocol::body::KvTable;
+use protocol::body::{HaRuntimeInfo, KvTable};
 use protocol::{Command, json};
 
 use crate::broker::Broker;
@@ -38,6 +38,15 @@ pub fn runtime_info(broker: &Arc<Broker>, context: &Context<'_>, _: &Command) ->
     queues(broker, &mut table);
     delay_levels(broker, &mut table);
     body(json::to_legacy(&KvTable { table }))
+}
+
+/// GET_BROKER_HA_STATUS: a master; nobody replicates from this broker.
+pub fn ha_status(broker: &Arc<Broker>, _: &Context<'_>, _: &Command) -> Answer {
+    body(json::to_legacy(&HaRuntimeInfo {
+        master: true,
+        master_commit_log_max_offset: broker.store.max_physical_offset() as i64,
+        ..Default::default()
+    }))
 }
 
 type Table = BTreeMap<String, String>;

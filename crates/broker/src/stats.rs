@@ -155,11 +155,18 @@ pub struct DayTotals {
     pub get_today_morning: u64,
 }
 
+/// Messages and their bytes.
+#[derive(Default)]
+struct Traffic {
+    messages: Series,
+    bytes: Series,
+}
+
 /// All counters of one broker.
 #[derive(Default)]
 pub struct Stats {
-    puts: RwLock<HashMap<String, Arc<(Series, Series)>>>,
-    gets: RwLock<HashMap<String, HashMap<String, Arc<(Series, Series)>>>>,
+    puts: RwLock<HashMap<String, Arc<Traffic>>>,
+    gets: RwLock<HashMap<String, HashMap<String, Arc<Traffic>>>>,
     send_backs: RwLock<HashMap<String, Arc<Series>>>,
     broker_put: Series,
     broker_get: Series,
@@ -185,13 +192,13 @@ impl Stats {
     /// The same, by topic.
     pub fn topic_put(&self, topic: &str, messages: u64, bytes: u64) {
         if let Some(series) = self.puts.read().get(topic) {
-            series.0.add(messages);
-            series.1.add(bytes);
+            series.messages.add(messages);
+            series.bytes.add(bytes);
             return;
         }
         let series = self.puts.write().entry(topic.to_owned()).or_default().clone();
-        series.0.add(messages);
-        series.1.add(bytes);
+        series.messages.add(messages);
+        series.bytes.add(bytes);
     }
 
     /// Messages could not be stored.
@@ -210,14 +217,14 @@ impl Stats {
     /// The same, by group and topic.
     pub fn group_got(&self, group: &str, topic: &str, messages: u64, bytes: u64) {
         if let Some(series) = self.gets.read().get(topic).and_then(|groups| groups.get(group)) {
-            series.0.add(messages);
-            series.1.add(bytes);
+            series.messages.add(messages);
+            series.bytes.add(bytes);
             return;
         }
         let series =
             self.gets.write().entry(topic.to_owned()).or_default().entry(group.to_owned()).or_default().clone();
-        series.0.add(messages);
-        series.1.add(bytes);
+        series.messages.add(messages);
+        series.bytes.add(bytes);
     }
 
     /// A pull found nothing.
@@ -243,12 +250,12 @@ impl Stats {
         self.broker_put.sample(now);
         self.broker_get.sample(now);
         for series in self.puts.read().values() {
-            series.0.sample(now);
-            series.1.sample(now);
+            series.messages.sample(now);
+            series.bytes.sample(now);
         }
         for series in self.gets.read().values().flat_map(HashMap::values) {
-            series.0.sample(now);
-            series.1.sample(now);
+            series.messages.sample(now);
+            series.bytes.sample(now);
         }
         for series in self.send_backs.read().values() {
             series.sample(now);
@@ -318,23 +325,23 @@ impl Stats {
 
     /// Messages per second stored in a topic over the last minute.
     pub fn topic_put_tps(&self, topic: &str) -> f64 {
-        self.puts.read().get(topic).map_or(0.0, |series| series.0.spans()[0].tps)
+        self.puts.read().get(topic).map_or(0.0, |series| series.messages.spans()[0].tps)
     }
 
     /// Messages per second a group got of a topic over the last minute.
     pub fn group_get_tps(&self, group: &str, topic: &str) -> f64 {
         let gets = self.gets.read();
-        gets.get(topic).and_then(|groups| groups.get(group)).map_or(0.0, |series| series.0.spans()[0].tps)
+        gets.get(topic).and_then(|groups| groups.get(group)).map_or(0.0, |series| series.messages.spans()[0].tps)
     }
 
     /// A series over the last minute, hour and day. `key` is what Java uses: the topic, or `topic@group`.
     pub fn series(&self, kind: Kind, key: &str) -> Option<[Span; 3]> {
         let pair = || key.split_once('@');
         Some(match kind {
-            Kind::TopicPutNums => self.puts.read().get(key)?.0.spans(),
-            Kind::TopicPutSize => self.puts.read().get(key)?.1.spans(),
-            Kind::GroupGetNums => self.gets.read().get(pair()?.0)?.get(pair()?.1)?.0.spans(),
-            Kind::GroupGetSize => self.gets.read().get(pair()?.0)?.get(pair()?.1)?.1.spans(),
+            Kind::TopicPutNums => self.puts.read().get(key)?.messages.spans(),
+            Kind::TopicPutSize => self.puts.read().get(key)?.bytes.spans(),
+            Kind::GroupGetNums => self.gets.read().get(pair()?.0)?.get(pair()?.1)?.messages.spans(),
+            Kind::GroupGetSize => self.gets.read().get(pair()?.0)?.get(pair()?.1)?.bytes.spans(),
             Kind::SendBackPutNums => self.send_backs.read().get(key)?.spans(),
             Kind::BrokerPutNums => self.broker_put.spans(),
             Kind::BrokerGetNums => self.broker_get.spans(),

@@ -1,5 +1,5 @@
 //! A broker in this process, and the requests a client would make of it.
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub)] // each test file uses its share
 
 use std::path::Path;
 use std::time::{Duration, Instant};
