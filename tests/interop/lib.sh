@@ -12,7 +12,7 @@
 INTEROP=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 CHECKOUT=$(cd "$INTEROP/../.." && pwd)
 MQ_BIN_DIR=${MQ_BIN_DIR:-$CHECKOUT/target/release}
-BOOT_SECONDS=${BOOT_SECONDS:-60}
+BOOT_SECONDS=${BOOT_SECONDS:-180}
 STARTED_PIDS=()
 JAVA_PIDS=()
 
@@ -40,6 +40,9 @@ interop_exit() {
   local status=$?
   trap - EXIT
   stop_servers
+  if [ -n "${LOGS:-}" ]; then
+    mkdir -p "$LOGS" && cp "$RUN_DIR"/*.log "$LOGS" 2>/dev/null
+  fi
   if [ -n "${KEEP:-}" ]; then
     say "kept $RUN_DIR"
   else
@@ -97,12 +100,12 @@ peer_jars() {
 }
 
 java_server() {
-  local name=$1 component=$2
-  shift 2
+  local name=$1
+  shift
   mkdir -p "$RUN_DIR/$name-home"
   ROCKETMQ_HOME=$RUN_DIR/$name-home java "${JAVA_OPENS[@]}" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto \
     -Duser.home="$RUN_DIR/$name-home" -Djava.net.preferIPv4Stack=true \
-    -Drmq.logback.configurationFile="rmq.$component.logback.xml" \
+    -Drmq.logback.configurationFile="$INTEROP/java/peer/logback.xml" \
     -cp "$PEER_LIB/*" "$@" > "$RUN_DIR/$name.log" 2>&1 &
   SERVER_PID=$!
   disown "$SERVER_PID"
@@ -133,7 +136,7 @@ start_namesrv() {
     java)
       peer_jars
       # shellcheck disable=SC2086
-      java_server "$name" namesrv ${JAVA_OPTS_NAMESRV:--Xms64m -Xmx192m} org.apache.rocketmq.namesrv.NamesrvStartup -c "$RUN_DIR/$name.conf" ;;
+      java_server "$name" ${JAVA_OPTS_NAMESRV:--Xms64m -Xmx192m} org.apache.rocketmq.namesrv.NamesrvStartup -c "$RUN_DIR/$name.conf" ;;
     rust) rust_server "$name" mqnamesrv -c "$RUN_DIR/$name.conf" ;;
     *) die "a server is rust or java, not '$1'" ;;
   esac
@@ -169,7 +172,7 @@ EOF
     java)
       peer_jars
       # shellcheck disable=SC2086
-      java_server "$name" broker ${JAVA_OPTS_BROKER:--Xms256m -Xmx640m -XX:MaxDirectMemorySize=384m} \
+      java_server "$name" ${JAVA_OPTS_BROKER:--Xms256m -Xmx640m -XX:MaxDirectMemorySize=384m} \
         org.apache.rocketmq.broker.BrokerStartup -c "$RUN_DIR/$name.conf" -n "$NAMESRV_ADDR" ;;
     rust) rust_server "$name" mqbroker -c "$RUN_DIR/$name.conf" -n "$NAMESRV_ADDR" ;;
     *) die "a server is rust or java, not '$1'" ;;
