@@ -1,5 +1,7 @@
 //! The name server over real sockets, in this process.
 
+#![allow(clippy::unwrap_used)]
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -47,9 +47,7 @@ pub(super) fn register(shared: &Shared, connection: &Connection, request: &Comma
         (Rules::from(config), config.return_order_topic_config_to_broker)
     };
     match shared.register(connection, &registration, &rules) {
-        Outcome::TooEarly => {
-            return Err(Answer::refuse(response_code::SYSTEM_ERROR, "register broker failed"));
-        }
+        Outcome::TooEarly => Err(Answer::refuse(response_code::SYSTEM_ERROR, "register broker failed")),
         Outcome::Accepted { master_addr, ha_addr } => {
             let header = RegisterBrokerResponse {
                 ha_server_addr: ha_addr.map(|addr| addr.to_string()),

@@ -258,22 +258,23 @@ impl RouteTable {
         live.get(&key).map(|live| (addr.clone(), live.ha_addr.clone()))
     }
 
-    /// REGISTER_TOPIC_IN_NAMESRV: rows for one topic, each with its broker's name. Nothing happens when one of the
-    /// brokers is unknown.
+    /// REGISTER_TOPIC_IN_NAMESRV: rows for one topic, each with its broker's name. Returns whether all were taken. An
+    /// unknown broker ends it: a new topic is then not taken at all, and a known one keeps the rows taken so far, as in
+    /// Java.
     pub fn register_topic(&self, topic: &str, rows: &[(String, TopicEntry)]) -> bool {
         let _order = self.order.lock();
         let brokers = self.brokers.load();
-        let known: Option<Vec<Row>> =
-            rows.iter().map(|(broker, entry)| Some(Row::new(brokers.group(broker)?.id, entry))).collect();
-        let Some(known) = known.filter(|known| !known.is_empty()) else {
-            return false;
-        };
+        let known = rows.iter().map_while(|(broker, entry)| Some(Row::new(brokers.group(broker)?.id, entry)));
+        let known: Vec<Row> = known.collect();
+        let all = known.len() == rows.len();
         let hash = self.topics.hasher.hash(topic);
         let mut shard = self.topics.shard(hash).write();
-        for row in known {
-            shard.put(&self.topics.hasher, hash, topic, row);
+        if all || shard.get(hash, topic).is_some() {
+            for row in known {
+                shard.put(&self.topics.hasher, hash, topic, row);
+            }
         }
-        true
+        all
     }
 }
 
