@@ -44,6 +44,8 @@ fn read_fields(header: &Bytes, map: &[u8]) -> Result<ExtFields, FrameError> {
     let text = header.slice_ref(map);
     let mut spans = Vec::with_capacity(16);
     let mut rest = map;
+    // Short lengths are ASCII themselves, so most maps need this one look only.
+    let ascii = map.is_ascii();
     let place = |part: &[u8], rest: &[u8]| {
         let end = (map.len() - rest.len()) as u32;
         (end - part.len() as u32, end)
@@ -53,7 +55,7 @@ fn read_fields(header: &Bytes, map: &[u8]) -> Result<ExtFields, FrameError> {
         let key = place(key_bytes, rest);
         let value_bytes = take(&mut rest, 4).ok_or(SHORT)?;
         let value = place(value_bytes, rest);
-        if std::str::from_utf8(key_bytes).is_err() || std::str::from_utf8(value_bytes).is_err() {
+        if !ascii && (std::str::from_utf8(key_bytes).is_err() || std::str::from_utf8(value_bytes).is_err()) {
             return Err(FrameError::MalformedHeader("a field is not UTF-8"));
         }
         // Java reads an empty string as null, and a null field as absent.

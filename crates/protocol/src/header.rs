@@ -266,14 +266,20 @@ pub(crate) fn whole(text: &[u8]) -> Option<i64> {
     if digits.is_empty() {
         return None;
     }
-    // Towards the negative side, which reaches one further.
-    let value = digits.iter().try_fold(0i64, |value, digit| {
+    // Towards the negative side, which reaches one further. Eighteen digits cannot overflow.
+    let small = digits.len() <= 18;
+    let mut value = 0i64;
+    for digit in digits {
         let digit = digit.wrapping_sub(b'0');
         if digit > 9 {
             return None;
         }
-        value.checked_mul(10)?.checked_sub(digit.into())
-    })?;
+        value = if small {
+            value.wrapping_mul(10).wrapping_sub(digit.into())
+        } else {
+            value.checked_mul(10)?.checked_sub(digit.into())?
+        };
+    }
     if negative { Some(value) } else { value.checked_neg() }
 }
 
