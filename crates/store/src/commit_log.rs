@@ -89,11 +89,11 @@ impl CommitLog {
         }
         paths.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
         paths.dedup();
-        if let Some(last) = paths.last() {
-            if fs::metadata(last).map_err(OpenError::io(last))?.len() == 0 {
-                fs::remove_file(last).map_err(OpenError::io(last))?;
-                paths.pop();
-            }
+        if let Some(last) = paths.last()
+            && fs::metadata(last).map_err(OpenError::io(last))?.len() == 0
+        {
+            fs::remove_file(last).map_err(OpenError::io(last))?;
+            paths.pop();
         }
         let mut segments: Vec<Arc<Segment>> = Vec::with_capacity(paths.len());
         for path in &paths {
@@ -137,10 +137,11 @@ impl CommitLog {
         let segments = self.segments.read();
         let first = segments.first()?;
         let guess = (offset.checked_sub(first.start)? / self.file_size) as usize;
-        if let Some(segment) = segments.get(guess) {
-            if segment.start <= offset && offset < segment.end() {
-                return Some(segment.clone());
-            }
+        if let Some(segment) = segments.get(guess)
+            && segment.start <= offset
+            && offset < segment.end()
+        {
+            return Some(segment.clone());
         }
         let at = segments.partition_point(|s| s.start <= offset).checked_sub(1)?;
         segments.get(at).filter(|s| offset < s.end()).cloned()

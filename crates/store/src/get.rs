@@ -7,8 +7,10 @@ use crate::consume_queue::ConsumeQueue;
 use crate::queues::UnitRead;
 use crate::{GetRequest, GetResult, GetStatus, Store, Unit};
 
-/// Data this close to the end of the log is taken to be in memory without asking.
-const SURELY_RESIDENT: u64 = 64 << 20;
+/// Data this close to the end of the log is taken to be in memory without asking; less on small machines.
+const SURELY_RESIDENT: u64 = 256 << 20;
+/// The kernel reads and drops data in stretches: one answer about it holds for neighbours up to here.
+const PROBE_BYTES: u64 = 128 << 10;
 /// Most bytes of one answer, whatever is asked.
 const MOST_BYTES: usize = 128 << 20;
 /// Least bytes of one answer that count as asked.
@@ -125,6 +127,8 @@ impl Store {
         let log_end = self.positions.written();
         let memory = self.in_memory_bytes();
         let min_physical = self.log.min_offset();
+        let surely = SURELY_RESIDENT.min(self.memory_bytes / 64);
+        let mut probed = None;
         for unit in units {
             let behind = log_end.saturating_sub(unit.physical_offset);
             let size = unit.size as usize;
@@ -142,7 +146,7 @@ impl Store {
                 *next = unit.queue_offset + 1;
                 continue;
             }
-            let resident = behind <= SURELY_RESIDENT || self.is_resident(unit.physical_offset, size);
+            let resident = behind <= surely || self.probe(&mut probed, unit.physical_offset, size);
             if !resident && !request.may_block {
                 return Some(Stop::Cold);
             }
@@ -176,6 +180,18 @@ impl Store {
             self.log.read_copy(unit.physical_offset, size)
         }?;
         record.starts_with(&unit.size.to_be_bytes()).then_some(record)
+    }
+
+    /// `is_resident`, asked once for a stretch of the log.
+    fn probe(&self, last: &mut Option<(u64, bool)>, offset: u64, size: usize) -> bool {
+        match *last {
+            Some((at, answer)) if at <= offset && offset + size as u64 <= at + PROBE_BYTES => answer,
+            _ => {
+                let answer = self.is_resident(offset, size);
+                *last = Some((offset, answer));
+                answer
+            }
+        }
     }
 
     /// Whether first and last byte of a record are in the page cache.

@@ -12,7 +12,7 @@ use crate::consume_queue::ConsumeQueue;
 use crate::group::{Appender, Entry};
 use crate::index::{KeyEntry, key_hashes};
 use crate::store::now_ms;
-use crate::{Append, AppendBatch, Appended, AppendedBatch, BatchItem, PutError, Store, StoreConfig};
+use crate::{Append, AppendBatch, Appended, AppendedBatch, BatchItem, PutError, QueueType, Store, StoreConfig};
 
 /// Room for properties and head that Java allows beside the body.
 const RECORD_OVERHEAD: usize = 64 << 10;
@@ -54,7 +54,7 @@ impl Store {
         check_place(message.topic, message.queue_id)?;
         let mut record = new_record(message, self.config.append_prop_crc);
         let len = self.check_size(&record)?;
-        let queue = self.queues.get_or_make(message.topic, message.queue_id);
+        let queue = self.queue_for(message.topic, message.queue_id, message.sys_flag)?;
         let facts = self.facts(&queue, message.sys_flag, message.properties, message.more_properties);
 
         let mut appender = self.appender.lock();
@@ -73,7 +73,7 @@ impl Store {
         if batch.items.is_empty() {
             return Err(PutError::MessageIllegal("the batch is empty"));
         }
-        let queue = self.queues.get_or_make(batch.topic, batch.queue_id);
+        let queue = self.queue_for(batch.topic, batch.queue_id, batch.sys_flag)?;
         let mut records = Vec::with_capacity(batch.items.len());
         let mut total = 0;
         for item in batch.items {
@@ -166,6 +166,21 @@ impl Store {
             key_hashes(queue.key_prefix, flags, unique, keys, &mut |hash| facts.hashes.push(hash));
         }
         facts
+    }
+
+    /// The queue of a message. Batch queues (46-byte units) are not built: their topics and inner batches are refused rather than
+    /// stored in files of the wrong kind.
+    fn queue_for(&self, topic: &str, queue: i32, flags: i32) -> Result<Arc<ConsumeQueue>, PutError> {
+        if flags & sys_flag::INNER_BATCH != 0 {
+            return Err(PutError::MessageIllegal("inner batches are not supported"));
+        }
+        if let Some(found) = self.queues.get(topic, queue) {
+            return Ok(found);
+        }
+        if self.topics.queue_type(topic) == QueueType::Batch {
+            return Err(PutError::MessageIllegal("topics with batch consume queues are not supported"));
+        }
+        Ok(self.queues.get_or_make(topic, queue))
     }
 
     fn check_size(&self, record: &NewRecord<'_>) -> Result<usize, PutError> {

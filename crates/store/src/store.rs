@@ -246,10 +246,11 @@ impl Store {
             self.sync_queues(thorough, saved.then_some(chores.queued));
             chores.changed = true;
         }
-        if std::mem::take(&mut chores.changed) && chores.worth_writing(self) {
-            if let Err(error) = self.write_checkpoint(false) {
-                tracing::warn!(%error, "writing the checkpoint failed");
-            }
+        if std::mem::take(&mut chores.changed)
+            && chores.worth_writing(self)
+            && let Err(error) = self.write_checkpoint(false)
+        {
+            tracing::warn!(%error, "writing the checkpoint failed");
         }
         if now >= chores.next_cool {
             chores.next_cool = now + COOL_EVERY;
@@ -430,5 +431,5 @@ fn index_start(index: &Index, log: &CommitLog, indexed: Option<u64>, end: u64) -
 
 fn memory_bytes() -> u64 {
     let info = rustix::system::sysinfo();
-    u64::from(info.totalram) * u64::from(info.mem_unit)
+    info.totalram * u64::from(info.mem_unit)
 }

@@ -112,10 +112,10 @@ fn record_between(segment: &Segment, begin: u64, end: u64) -> io::Result<Option<
     for found in memchr::memmem::find_iter(area, mark) {
         let Some(at) = (base + found).checked_sub(4).filter(|at| *at >= base) else { continue };
         let physical = segment.start + at as u64;
-        if let Ok(Some(view)) = look(bytes.get(at..).unwrap_or_default(), physical, true) {
-            if view.store_timestamp > 0 {
-                return Ok(Some(physical));
-            }
+        if let Ok(Some(view)) = look(bytes.get(at..).unwrap_or_default(), physical, true)
+            && view.store_timestamp > 0
+        {
+            return Ok(Some(physical));
         }
     }
     Ok(None)
