@@ -1,5 +1,7 @@
 //! Stores that were left in every kind of disorder open again, and lose only what they must.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::fs::{self, File};
@@ -7,6 +9,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use support::*;
+
+/// What is done to the files, and its name.
+type Harm = (&'static str, fn(&Path));
 
 fn put(store: &store::Store, i: i64) -> store::Appended {
     send_with(store, "T", 0, &format!("m{i}"), &[("TAGS", "A")])
@@ -81,7 +86,7 @@ fn damage_in_the_middle_of_flushed_messages_costs_only_the_damaged_one() {
 
 #[test]
 fn queues_are_rebuilt_when_they_are_missing_or_damaged() {
-    let harms: [(&str, fn(&Path)); 6] = [
+    let harms: [Harm; 6] = [
         ("all queues gone", |dir| fs::remove_dir_all(dir.join("consumequeue")).unwrap()),
         ("one queue gone", |dir| fs::remove_dir_all(dir.join("consumequeue/T/1")).unwrap()),
         ("a file gone", |dir| fs::remove_file(dir.join("consumequeue/T/1/00000000000000001000")).unwrap()),
@@ -149,7 +154,7 @@ fn the_index_is_built_again() {
     }
     assert_eq!(store.query_key("T", "k299", 10, 0, i64::MAX).messages.len(), 1);
     store.close();
-    let harms: [(&str, fn(&Path)); 3] = [
+    let harms: [Harm; 3] = [
         ("folder gone", |index| fs::remove_dir_all(index).unwrap()),
         ("file of another size", |index| {
             let file = fs::read_dir(index).unwrap().next().unwrap().unwrap().path();

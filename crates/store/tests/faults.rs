@@ -1,5 +1,7 @@
 //! Writes and flushes that fail: refused, never acknowledged and lost.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use std::io;
@@ -64,10 +66,10 @@ fn with_disk(dir: &Path, change: impl Fn(&mut StoreConfig)) -> (Arc<Disk>, Arc<S
 fn send_when_possible(store: &Store, body: &str) -> Appended {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
-        if let Ok(appended) = store.append(&message("T", 0, body.as_bytes(), b"")) {
-            if store.write_out(appended.end).is_ok() {
-                return appended;
-            }
+        if let Ok(appended) = store.append(&message("T", 0, body.as_bytes(), b""))
+            && store.write_out(appended.end).is_ok()
+        {
+            return appended;
         }
         assert!(Instant::now() < deadline, "the store does not take messages again");
         std::thread::yield_now();
