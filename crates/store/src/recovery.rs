@@ -90,7 +90,7 @@ impl Recovery<'_> {
             self.queues.truncate_all(from).map_err(in_queues)?;
         }
         let found = self.walk_from(from, proven).map_err(in_log)?;
-        self.queues.save_all().map_err(in_queues)?;
+        self.save_queues().map_err(in_queues)?;
         self.queues.truncate_all(found.end).map_err(in_queues)?;
         self.log.truncate(found.end).map_err(in_log)?;
         if found.end < proven {
@@ -106,6 +106,17 @@ impl Recovery<'_> {
             "recovered"
         );
         Ok(found)
+    }
+
+    /// Without room on the disk the units stay in memory and are readable; the queue thread tries again.
+    fn save_queues(&self) -> io::Result<()> {
+        match self.queues.save_all() {
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                tracing::warn!(%error, "consume queues are not saved for now");
+                Ok(())
+            }
+            result => result,
+        }
     }
 
     /// Messages below were certainly on the disk, so bytes below that are no record are damage, not a torn end.
@@ -177,7 +188,7 @@ impl Recovery<'_> {
                 last_time = record.store_timestamp;
                 if records % 4096 == 0 {
                     if self.queues.unsaved_bytes() > SAVE_BYTES {
-                        save_error = save_error.take().or(self.queues.save_all().err());
+                        save_error = save_error.take().or(self.save_queues().err());
                     }
                     if reported.elapsed() > REPORT_EVERY {
                         reported = Instant::now();

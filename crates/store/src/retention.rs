@@ -135,6 +135,8 @@ impl Store {
         if self.cleaner.cleaned_at.swap(min, Ordering::AcqRel) == min {
             return;
         }
+        // Units that are only in memory may belong into files that go now. The queue thread reports an error.
+        let _ = self.queues.save_all();
         for queue in self.queues.all() {
             if let Err(error) = self.queues.clean(&queue, min) {
                 tracing::error!(topic = %queue.topic, queue = queue.id, %error, "cannot remove old consume queue files");

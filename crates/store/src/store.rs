@@ -122,7 +122,11 @@ impl Store {
         let exit = known.exit;
         let index = Index::new(&config);
         // From here on files change: a death before the end must not look like a clean stop.
-        abort.write().map_err(OpenError::io(&root.join("abort")))?;
+        match abort.write() {
+            // It says what it has to say already; only its content, for humans, is the last process's.
+            Err(error) if was_running => tracing::warn!(%error, "the abort file stays as it was"),
+            result => result.map_err(OpenError::io(&root.join("abort")))?,
+        }
 
         let queues = Queues::new(&config);
         let found = Recovery { config: &config, log: &log, queues: &queues, known }.run()?;
