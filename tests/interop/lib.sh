@@ -6,12 +6,12 @@
 #   start_servers rust|java   both
 #   stop_servers              ends what was started, by process id
 #
-# MQ_BIN_DIR   folder of mqnamesrv and mqbroker (default: target/release of the checkout)
+# MQ_BIN_DIR   folder of mqnamesrv and mqbroker (default: release, in CARGO_TARGET_DIR or the target folder of the checkout)
 # JAVA_OPTS_BROKER, JAVA_OPTS_NAMESRV   other heaps for the Java servers
 
 INTEROP=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 CHECKOUT=$(cd "$INTEROP/../.." && pwd)
-MQ_BIN_DIR=${MQ_BIN_DIR:-$CHECKOUT/target/release}
+MQ_BIN_DIR=${MQ_BIN_DIR:-${CARGO_TARGET_DIR:-$CHECKOUT/target}/release}
 BOOT_SECONDS=${BOOT_SECONDS:-180}
 STARTED_PIDS=()
 JAVA_PIDS=()
@@ -30,7 +30,7 @@ die() { say "FAILED: $*"; exit 1; }
 # A folder for this run; removed at the end unless KEEP is set.
 run_dir() {
   if [ -z "${RUN_DIR:-}" ]; then
-    RUN_DIR=$(mktemp -d "${TMPDIR:-/tmp}/mq-interop.XXXXXX") || die "no temporary folder"
+    RUN_DIR=$(mktemp -d -t mq-interop.XXXXXX) || die "no temporary folder"
     trap interop_exit EXIT
     trap 'exit 130' INT TERM
   fi

@@ -263,8 +263,10 @@ def test_restart():
     consumer.shutdown()
     second = send_numbered(topic, "second", 12)
     consumer, sink = push(group, topic)
-    wait("the second", lambda: len(sink.got) >= 12, lambda: len(sink.got))
-    equal(second, sink.bodies(), "bodies")
+    wait("the second", lambda: second <= sink.bodies(), lambda: second - sink.bodies())
+    # What the first consumer had in hand when it stopped may come again, but not all.
+    if len(sink.bodies() - second) > 6:
+        raise AssertionError(f"came again: {sink.bodies() - second}")
     consumer.shutdown()
 
 

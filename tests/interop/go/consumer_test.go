@@ -267,15 +267,24 @@ func TestAConsumerGoesOnWhereItStopped(t *testing.T) {
 	t.Parallel()
 	topic := newTopic(t, "restart", 2)
 	group := unique("group")
-	sendNumbered(t, topic, "first", 20)
+	first := sendNumbered(t, topic, "first", 20)
 	before := &sink{}
 	c := newPush(t, group, topic, "*", before)
 	await(t, "the first messages", func() bool { return before.count() >= 20 })
 	_ = c.Shutdown()
-	sent := sendNumbered(t, topic, "second", 20)
+	second := sendNumbered(t, topic, "second", 20)
 	after := &sink{}
 	c = newPush(t, group, topic, "*", after)
 	defer c.Shutdown()
-	await(t, "the second messages", func() bool { return after.count() >= 20 })
-	sameSet(t, sent, after.bodies())
+	await(t, "the second messages", func() bool { return contains(after.bodies(), second) })
+	// What the first consumer had in hand when it stopped may come again, but not all.
+	again := 0
+	for body := range after.bodies() {
+		if first[body] {
+			again++
+		}
+	}
+	if again > 10 {
+		t.Errorf("%d of 20 messages came again", again)
+	}
 }
