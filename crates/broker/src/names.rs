@@ -6,6 +6,9 @@ pub const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 pub const BENCHMARK_TOPIC: &str = "BenchmarkTest";
 pub const TRANS_HALF_TOPIC: &str = "RMQ_SYS_TRANS_HALF_TOPIC";
 pub const TRANS_OP_HALF_TOPIC: &str = "RMQ_SYS_TRANS_OP_HALF_TOPIC";
+/// Java 5.4.0 makes these whatever store holds transactions; they show in every topic list.
+pub const ROCKSDB_TRANS_HALF_TOPIC: &str = "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC";
+pub const ROCKSDB_TRANS_OP_HALF_TOPIC: &str = "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC";
 pub const TRANS_CHECK_MAX_TIME_TOPIC: &str = "TRANS_CHECK_MAX_TIME_TOPIC";
 pub const TRACE_TOPIC: &str = "RMQ_SYS_TRACE_TOPIC";
 pub const SELF_TEST_TOPIC: &str = "SELF_TEST_TOPIC";
@@ -43,7 +46,7 @@ const TOPIC_MAX: usize = 127;
 const GROUP_MAX: usize = 120;
 const RETRY_OR_DLQ_MAX: usize = 255;
 
-const SYSTEM_TOPICS: [&str; 10] = [
+const SYSTEM_TOPICS: [&str; 12] = [
     AUTO_CREATE_TOPIC,
     SCHEDULE_TOPIC,
     BENCHMARK_TOPIC,
@@ -54,15 +57,19 @@ const SYSTEM_TOPICS: [&str; 10] = [
     SELF_TEST_TOPIC,
     OFFSET_MOVED_EVENT,
     CHECKPOINT_TOPIC,
+    ROCKSDB_TRANS_HALF_TOPIC,
+    ROCKSDB_TRANS_OP_HALF_TOPIC,
 ];
 
-const NOT_FOR_CLIENTS: [&str; 6] = [
+const NOT_FOR_CLIENTS: [&str; 8] = [
     SCHEDULE_TOPIC,
     TRANS_HALF_TOPIC,
     TRANS_OP_HALF_TOPIC,
     TRANS_CHECK_MAX_TIME_TOPIC,
     SELF_TEST_TOPIC,
     OFFSET_MOVED_EVENT,
+    ROCKSDB_TRANS_HALF_TOPIC,
+    ROCKSDB_TRANS_OP_HALF_TOPIC,
 ];
 
 /// The topic a group's failed messages come back through.
