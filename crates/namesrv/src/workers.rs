@@ -8,6 +8,9 @@ use parking_lot::Mutex;
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// How far the threads step back behind those that answer routes, when there are fewer processors than threads.
+const NICENESS: i32 = 5;
+
 /// Request bodies that may wait here, in bytes. How many requests wait is bounded by their lane.
 const WAITING_BYTES: usize = 256 * 1024 * 1024;
 
@@ -55,6 +58,8 @@ impl Workers {
 }
 
 fn work(queue: &Mutex<mpsc::Receiver<Job>>) {
+    // On Linux this is the thread's own; where it is not allowed, nothing is lost but the order.
+    let _ = rustix::process::nice(NICENESS);
     loop {
         let job = queue.lock().recv();
         let Ok(job) = job else {

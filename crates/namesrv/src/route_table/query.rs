@@ -249,7 +249,7 @@ impl RouteTable {
             sizes.queues += shard.queue_count();
             sizes.static_topics += shard.mapping_count();
             sizes.table_bytes += shard.bytes();
-            sizes.encoded_bytes += shard.encoded.bytes();
+            sizes.encoded_bytes += shard.encoded.read().bytes();
         }
         sizes
     }

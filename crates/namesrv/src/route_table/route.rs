@@ -24,7 +24,7 @@ impl RouteTable {
         let (rows, mappings, brokers) = {
             let shard = shard.read();
             let brokers = self.brokers.load_full();
-            if let Some(known) = shard.encoded.get(topic) {
+            if let Some(known) = shard.encoded.read().get(topic) {
                 let fresh = known.checked() == brokers.version
                     || shard.get(hash, topic).is_some_and(|rows| is_fresh(known.checked(), rows, &brokers));
                 if fresh {
@@ -38,14 +38,17 @@ impl RouteTable {
         };
         self.routes_encoded.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let body = Bytes::from(encode(topic, &rows, mappings.as_deref(), &brokers, form)?);
-        let mut shard = shard.write();
+        // Reading keeps the rows as they are. Whoever asks to write would hold up all readers until the registration
+        // that reads here is done.
+        let shard = shard.read();
         let same_mappings = match (&mappings, shard.mapping(topic)) {
             (Some(used), Some(now)) => Arc::ptr_eq(used, now),
             (None, None) => true,
             _ => false,
         };
         if same_mappings && shard.get(hash, topic) == Some(&rows) {
-            shard.encoded.keep(topic, form, brokers.version, body.clone(), self.encoded_limit_per_shard);
+            let mut encoded = shard.encoded.write();
+            encoded.keep(topic, form, brokers.version, body.clone(), self.encoded_limit_per_shard);
         }
         Some(body)
     }

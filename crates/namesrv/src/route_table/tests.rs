@@ -76,6 +76,23 @@ fn a_route_has_javas_shape_in_both_dialects() {
 }
 
 #[test]
+fn a_query_does_not_wait_for_a_registration_that_reads_rows() {
+    let table = Arc::new(RouteTable::default());
+    accepted(&table, &broker(0));
+    // As a registration that loses its processor while it compares.
+    let _order = table.order.lock();
+    let _reading: Vec<_> = table.topics.shards.iter().map(|shard| shard.read()).collect();
+    let (sender, answers) = std::sync::mpsc::channel();
+    let asking = table.clone();
+    std::thread::spawn(move || (0..2).for_each(|_| drop(sender.send(asking.route("T", &FORM)))));
+    for _ in 0..2 {
+        let answer = answers.recv_timeout(std::time::Duration::from_secs(10)).expect("an answer in time");
+        assert!(answer.is_some());
+    }
+    assert_eq!(table.routes_encoded.load(std::sync::atomic::Ordering::Relaxed), 1, "the first answer was kept");
+}
+
+#[test]
 fn an_answer_is_encoded_once_per_change() {
     let table = RouteTable::default();
     accepted(&table, &broker(0));

@@ -118,7 +118,8 @@ pub(crate) struct Shard {
     entries: Vec<Entry>,
     places: HashTable<u32>,
     mappings: std::collections::HashMap<Box<str>, Arc<Mappings>>,
-    pub(crate) encoded: EncodedRoutes,
+    /// Under a lock of its own: queries keep answers while a registration reads rows.
+    pub(crate) encoded: RwLock<EncodedRoutes>,
     rows: usize,
     /// Grows when a topic appears or goes.
     pub(crate) topics_version: u64,
@@ -178,7 +179,7 @@ impl Shard {
 
     /// Writes one row, whatever stood there.
     pub(crate) fn put(&mut self, hasher: &TopicHasher, hash: u64, topic: &str, row: Row) {
-        self.encoded.forget(topic);
+        self.encoded.get_mut().forget(topic);
         let place = self.places.find(hash, |place| self.is_at(*place, topic)).copied();
         if let Some(entry) = place.and_then(|place| self.entries.get_mut(place as usize)) {
             self.rows += usize::from(entry.rows.put(row));
@@ -205,7 +206,7 @@ impl Shard {
             return false;
         };
         let (place, _) = found.remove();
-        self.encoded.forget(topic);
+        self.encoded.get_mut().forget(topic);
         self.take_entry(hasher, place);
         true
     }
@@ -243,7 +244,7 @@ impl Shard {
             let removed = rows.len() - kept.len();
             match Rows::from_vec(kept) {
                 Some(kept) => {
-                    self.encoded.forget(&entry.topic);
+                    self.encoded.get_mut().forget(&entry.topic);
                     self.rows -= removed;
                     entry.rows = kept;
                     place += 1;
@@ -270,7 +271,7 @@ impl Shard {
             Some(kept) => {
                 self.rows -= removed;
                 entry.rows = kept;
-                self.encoded.forget(topic);
+                self.encoded.get_mut().forget(topic);
             }
             None => self.unmark_and_take(hasher, place),
         }
@@ -282,7 +283,7 @@ impl Shard {
             mark.remove();
         }
         if let Some(entry) = self.entries.get(place as usize) {
-            self.encoded.forget(&entry.topic);
+            self.encoded.get_mut().forget(&entry.topic);
         }
         self.take_entry(hasher, place);
     }
@@ -298,14 +299,14 @@ impl Shard {
             let perm = change(row.perm);
             if perm != row.perm {
                 row.perm = perm;
-                self.encoded.forget(&entry.topic);
+                self.encoded.get_mut().forget(&entry.topic);
             }
         }
         seen
     }
 
     pub(crate) fn put_mapping(&mut self, topic: &str, broker: String, info: MappingInfo) {
-        self.encoded.forget(topic);
+        self.encoded.get_mut().forget(topic);
         let known = self.mappings.entry(topic.into()).or_default();
         Arc::make_mut(known).insert(broker, info);
     }
