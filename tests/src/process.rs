@@ -4,11 +4,12 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Where the release binaries lie: `MQ_BIN_DIR`, or the `release` folder of the target directory these tests run from.
 pub fn binary(name: &str) -> Result<PathBuf> {
@@ -52,9 +53,16 @@ pub struct Server {
 impl Server {
     /// Starts `name` with `arguments` and waits for its `boot success` line.
     pub fn start(name: &str, arguments: &[&str], address: SocketAddr, home: &Path) -> Result<Self> {
+        let mut command = Command::new(binary(name)?);
+        command.args(arguments);
+        Self::spawn(command, address, home)
+    }
+
+    /// The same for a command that is made up already; its standard error goes to `<program>.stderr` in `home`.
+    pub fn spawn(mut command: Command, address: SocketAddr, home: &Path) -> Result<Self> {
+        let name = Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
         let errors = fs::File::create(home.join(format!("{name}.stderr")))?;
-        let mut child = Command::new(binary(name)?)
-            .args(arguments)
+        let mut child = command
             .env("HOME", home)
             .env_remove("ROCKETMQ_HOME")
             .env_remove("NAMESRV_ADDR")
@@ -121,16 +129,25 @@ impl Server {
     }
 
     /// SIGTERM, then waits for the ordered stop; returns how it ended.
-    pub fn stop(mut self, limit: Duration) -> Result<std::process::ExitStatus> {
-        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw).context("no pid")?;
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
+    pub fn stop(mut self, limit: Duration) -> Result<ExitStatus> {
+        self.signal(Signal::TERM)?;
+        self.wait(limit)
+    }
+
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).context("no pid")?;
+        Ok(kill_process(pid, signal)?)
+    }
+
+    /// Waits until the process has ended by itself.
+    pub fn wait(&mut self, limit: Duration) -> Result<ExitStatus> {
         let deadline = Instant::now() + limit;
         loop {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status);
             }
             if Instant::now() > deadline {
-                bail!("did not stop within {limit:?} of SIGTERM");
+                bail!("still runs after {limit:?}");
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -179,7 +196,21 @@ impl BrokerPlan {
         self.home.join("store")
     }
 
+    /// Starts and ends by itself, because something is wrong: what it printed, and its exit code.
+    pub fn start_in_vain(&self) -> Result<Output> {
+        let file = self.write_file()?;
+        let mut command = Command::new("timeout");
+        command.arg("30").arg(binary("mqbroker")?).arg("-c").arg(file);
+        let output = command.env("HOME", &self.home).env_remove("ROCKETMQ_HOME").env_remove("NAMESRV_ADDR").output();
+        Ok(output?)
+    }
+
     pub fn start(&self) -> Result<Server> {
+        let file = self.write_file()?;
+        Server::start("mqbroker", &["-c", &file.to_string_lossy()], ([127, 0, 0, 1], self.port).into(), &self.home)
+    }
+
+    fn write_file(&self) -> Result<PathBuf> {
         let file = self.home.join("broker.properties");
         let text = format!(
             "brokerClusterName=DefaultCluster\nbrokerName=broker-a\nbrokerIP1=127.0.0.1\nlistenPort={}\n\
@@ -190,6 +221,6 @@ impl BrokerPlan {
             self.extra
         );
         fs::write(&file, text)?;
-        Server::start("mqbroker", &["-c", &file.to_string_lossy()], ([127, 0, 0, 1], self.port).into(), &self.home)
+        Ok(file)
     }
 }

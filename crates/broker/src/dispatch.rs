@@ -185,7 +185,12 @@ impl Service for BrokerService {
             }
             Blocking(handler) => {
                 let (broker, conn) = (broker.clone(), conn.clone());
+                // Work for somebody who has gone is not begun: a crowd could leave minutes of it behind.
+                let may_be_dropped = matches!(row.lane, Query | Admin) && !request.is_oneway();
                 tokio::task::spawn_blocking(move || {
+                    if may_be_dropped && !conn.is_open() {
+                        return;
+                    }
                     let answer = handler(&broker, &Context { conn: &conn, now: now_ms() }, &request);
                     reply.send(into_command(answer));
                 });

@@ -54,6 +54,7 @@ fn run() -> Result<(), Exit> {
     let config = live.snapshot();
     check(&config)?;
     service::logging::start("mqbroker", &config.service).map_err(failed)?;
+    service::open_files::raise_limit();
     for warning in &warnings {
         tracing::warn!("{warning}");
     }

@@ -55,6 +55,8 @@ pub enum StartError {
     Listen { addr: String, error: std::io::Error },
     #[error("{key}={value} is not an address")]
     Address { key: &'static str, value: String },
+    #[error("{key}={value} is too small: at least {least}")]
+    TooSmall { key: &'static str, value: u64, least: u64 },
     #[error("{0} is not supported by this broker yet")]
     Unsupported(String),
     #[error("TLS: {0}")]
@@ -161,6 +163,15 @@ fn refuse_unsupported(config: &BrokerSettings) -> Result<(), StartError> {
             "brokerRole={:?} with brokerId={}",
             config.store.broker_role, config.identity.broker_id
         )));
+    }
+    for (key, value, least) in [
+        // Room for one record of the smallest useful size and the mark of the end.
+        ("mappedFileSizeCommitLog", config.store.mapped_file_size_commit_log, 4096),
+        ("mappedFileSizeConsumeQueue", config.store.mapped_file_size_consume_queue, 20),
+    ] {
+        if value < least {
+            return Err(StartError::TooSmall { key, value, least });
+        }
     }
     Ok(())
 }

@@ -10,8 +10,9 @@ use protocol::body::TopicConfig;
 use protocol::headers::hot::SendMessage;
 use protocol::record::{batch_items, properties, property, sys_flag};
 use protocol::{Command, response_code as code};
-use remoting::{Connection, Reply};
+use remoting::{Connection, RateLimited, Reply};
 use store::{Append, AppendBatch, BatchItem};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::batch::{Batch, StoredSend};
 use crate::broker::Broker;
@@ -117,19 +118,33 @@ fn make_topic(
         (true, false) => TOPIC_FLAG_UNIT,
         (true, true) => TOPIC_FLAG_UNIT_SUB,
     };
-    tracing::warn!(topic = name, producer = %conn.remote_addr(), "a send names a topic that does not exist");
-    let template = send.default_topic.as_ref();
-    let made = broker.topics.create_for_send(name, template, send.default_topic_queue_nums, flag, now);
+    // The new topic is in its file before the message is: that waits for the disk, and connections of the same thread
+    // must not.
+    let made = aside(|| {
+        let template = send.default_topic.as_ref();
+        let made = broker.topics.create_for_send(name, template, send.default_topic_queue_nums, flag, now)?;
+        if made.is_some() || !retry {
+            return Ok(made);
+        }
+        broker.topics.create_for_send_back(name, 1, PERM_READ | PERM_WRITE, false, flag, now)
+    });
     if let Some(topic) = made.map_err(topic_refusal)? {
         return Ok(topic);
     }
-    if retry {
-        let made = broker.topics.create_for_send_back(name, 1, PERM_READ | PERM_WRITE, false, flag, now);
-        if let Some(topic) = made.map_err(topic_refusal)? {
-            return Ok(topic);
-        }
+    static UNKNOWN: RateLimited = RateLimited::new();
+    if let Some(skipped) = UNKNOWN.allow() {
+        let producer = conn.remote_addr();
+        tracing::warn!(topic = name, %producer, skipped, "a send names a topic that does not exist and is not made");
     }
     Err(Refusal::new(code::TOPIC_NOT_EXIST, format!("topic[{name}] not exist, apply first please!{FAQ}")))
+}
+
+/// Runs what waits for the disk without keeping the other connections of this thread from theirs.
+fn aside<R>(work: impl FnOnce() -> R) -> R {
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
+    }
 }
 
 /// Topic flag of topics made by unit-mode producers.

@@ -18,6 +18,9 @@ use crate::context::{Answer, Context, Refusal, body, ok};
 use crate::names;
 use crate::topics::TopicError;
 
+/// Most queues of a topic. Java has no limit and runs out of memory when it is asked for the state of each.
+const MOST_QUEUES: i32 = 65_536;
+
 /// How long an operator's change waits for the name servers to know it, so that whoever was answered finds the route.
 const REGISTER_WAIT: Duration = Duration::from_secs(3);
 
@@ -42,7 +45,7 @@ pub fn update_topic(broker: &Arc<Broker>, context: &Context<'_>, request: &Comma
     };
     tracing::info!(topic = wanted.topic_name, by = %context.conn.remote_addr(), "update or create topic");
     check(broker, &wanted)?;
-    set(broker, wanted, context.now)?;
+    set(broker, vec![wanted], context.now)?;
     broker.registration.wait(REGISTER_WAIT);
     ok()
 }
@@ -54,9 +57,7 @@ pub fn update_topic_list(broker: &Arc<Broker>, context: &Context<'_>, request: &
     for wanted in &list.topic_config_list {
         check(broker, wanted)?;
     }
-    for wanted in list.topic_config_list {
-        set(broker, wanted, context.now)?;
-    }
+    set(broker, list.topic_config_list, context.now)?;
     broker.registration.wait(REGISTER_WAIT);
     ok()
 }
@@ -65,6 +66,11 @@ fn check(broker: &Broker, wanted: &TopicConfig) -> Result<(), Refusal> {
     let invalid = |remark: String| Refusal::new(response_code::INVALID_PARAMETER, remark);
     names::check_topic(&wanted.topic_name).map_err(invalid)?;
     refuse_system_topic(broker, &wanted.topic_name)?;
+    for (what, queues) in [("readQueueNums", wanted.read_queue_nums), ("writeQueueNums", wanted.write_queue_nums)] {
+        if !(0..=MOST_QUEUES).contains(&queues) {
+            return Err(invalid(format!("{what} is {queues}, it must be between 0 and {MOST_QUEUES}.")));
+        }
+    }
     let mixed = wanted.attributes.get("+message.type").is_some_and(|kind| kind == "MIXED");
     if mixed && !broker.config().enable_mixed_message_type {
         return Err(invalid("MIXED message type is not supported.".to_owned()));
@@ -80,13 +86,10 @@ fn refuse_system_topic(broker: &Broker, topic: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn set(broker: &Broker, wanted: TopicConfig, now: i64) -> Result<(), Refusal> {
+fn set(broker: &Broker, mut wanted: Vec<TopicConfig>, now: i64) -> Result<(), Refusal> {
     // Asking for what is there already changes nothing, not even the version.
-    if broker.topics.get(&wanted.topic_name).is_some_and(|known| *known == wanted) {
-        return Ok(());
-    }
-    broker.topics.update(wanted, now)?;
-    Ok(())
+    wanted.retain(|topic| broker.topics.get(&topic.topic_name).is_none_or(|known| *known != *topic));
+    Ok(broker.topics.update_all(wanted, now)?)
 }
 
 /// DELETE_TOPIC_IN_BROKER: the topic, its queues, its offsets and its pop retry topics.
@@ -120,15 +123,16 @@ pub fn delete_topic(broker: &Arc<Broker>, context: &Context<'_>, request: &Comma
 
 /// GET_ALL_TOPIC_CONFIG. Askers that ask for a slice take the whole as well.
 pub fn all_topics(broker: &Arc<Broker>, _: &Context<'_>, _: &Command) -> Answer {
-    let (data_version, topics) = broker.topics.snapshot();
-    let header = GetAllTopicConfigResponse { total_topic_num: i32::try_from(topics.len()).unwrap_or(i32::MAX) };
-    let wrapper = TopicConfigAndMappingSerializeWrapper {
-        data_version,
-        mapping_data_version: DataVersion { timestamp: broker.started_at, ..Default::default() },
-        topic_config_table: topics.into_iter().map(|(name, topic)| (name, (*topic).clone())).collect(),
-        ..Default::default()
-    };
-    Ok(Command::response(response_code::SUCCESS).with_header(&header).with_body(json::to_legacy(&wrapper)))
+    let (body, count) = broker.topics.encoded(|data_version, topics| {
+        json::to_legacy(&TopicConfigAndMappingSerializeWrapper {
+            data_version,
+            mapping_data_version: DataVersion { timestamp: broker.started_at, ..Default::default() },
+            topic_config_table: topics.into_iter().map(|(name, topic)| (name, (*topic).clone())).collect(),
+            ..Default::default()
+        })
+    });
+    let header = GetAllTopicConfigResponse { total_topic_num: i32::try_from(count).unwrap_or(i32::MAX) };
+    Ok(Command::response(response_code::SUCCESS).with_header(&header).with_body(body))
 }
 
 /// GET_TOPIC_CONFIG.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
 use protocol::body::{DataVersion, TopicConfig, TopicConfigSerializeWrapper};
 
 use crate::attributes;
@@ -53,6 +54,13 @@ pub struct TopicTable {
     file: ConfigFile,
     system: Vec<String>,
     on_change: std::sync::OnceLock<OnChange>,
+    encoded: Mutex<Option<EncodedList>>,
+}
+
+struct EncodedList {
+    generation: u64,
+    body: Bytes,
+    topics: usize,
 }
 
 impl TopicTable {
@@ -72,7 +80,7 @@ impl TopicTable {
             topics.extend(kept.topic_config_table.into_iter().map(|(name, topic)| (name, Arc::new(topic))));
         }
         let state = RwLock::new(State { topics, version, generation: 0 });
-        Ok(Self { state, file, system, on_change: std::sync::OnceLock::new() })
+        Ok(Self { state, file, system, on_change: std::sync::OnceLock::new(), encoded: Mutex::default() })
     }
 
     /// Sets whom to call after a change; the first one set stays.
@@ -104,6 +112,25 @@ impl TopicTable {
     pub fn snapshot(&self) -> (DataVersion, BTreeMap<String, Arc<TopicConfig>>) {
         let state = self.state.read();
         (state.version, state.topics.iter().map(|(name, topic)| (name.clone(), topic.clone())).collect())
+    }
+
+    /// The list of all topics as `encode` writes it, encoded once per change: long lists asked for by many take the
+    /// memory of one. With the number of topics.
+    pub fn encoded(
+        &self,
+        encode: impl FnOnce(DataVersion, BTreeMap<String, Arc<TopicConfig>>) -> Vec<u8>,
+    ) -> (Bytes, usize) {
+        let mut encoded = self.encoded.lock();
+        let generation = self.state.read().generation;
+        if let Some(list) = encoded.as_ref().filter(|list| list.generation == generation) {
+            return (list.body.clone(), list.topics);
+        }
+        let (version, topics) = self.snapshot();
+        let count = topics.len();
+        let body = Bytes::from(encode(version, topics));
+        // A change in between makes this list newer than its number says: it is encoded once more than needed.
+        *encoded = Some(EncodedList { generation, body: body.clone(), topics: count });
+        (body, count)
     }
 
     /// Topics the broker made for itself and those every RocketMQ knows.
@@ -178,7 +205,42 @@ impl TopicTable {
     }
 
     /// Creates or changes a topic as an operator asks: `wanted.attributes` holds signed changes.
-    pub fn update(&self, mut wanted: TopicConfig, now: i64) -> Result<Arc<TopicConfig>, TopicError> {
+    pub fn update(&self, wanted: TopicConfig, now: i64) -> Result<(), TopicError> {
+        self.update_all(vec![wanted], now)
+    }
+
+    /// The same for several topics with one write of the file. The first one that is refused ends it; those before it
+    /// stay.
+    pub fn update_all(&self, list: Vec<TopicConfig>, now: i64) -> Result<(), TopicError> {
+        let (alone, mut count) = (list.len() == 1, 0);
+        let mut generation = None;
+        let mut refused = None;
+        for wanted in list {
+            match self.altered(wanted) {
+                Ok(topic) => {
+                    if alone {
+                        tracing::info!(topic = topic.topic_name, config = ?topic, "topic set");
+                    }
+                    generation = Some(self.set(Arc::new(topic), now));
+                    count += 1;
+                }
+                Err(error) => {
+                    refused = Some(error);
+                    break;
+                }
+            }
+        }
+        if let Some(generation) = generation {
+            if !alone {
+                tracing::info!(count, "topics set");
+            }
+            self.changed(generation)?;
+        }
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// `wanted` with its changes of attributes applied to those there are.
+    fn altered(&self, mut wanted: TopicConfig) -> Result<TopicConfig, TopicError> {
         let current = self.get(&wanted.topic_name);
         if wanted.attributes.contains_key("+reserve.time") {
             return Err(TopicError::Refused("Update topic reserveTime not supported".to_owned()));
@@ -186,7 +248,7 @@ impl TopicTable {
         let before = current.as_ref().map(|topic| topic.attributes.clone()).unwrap_or_default();
         wanted.attributes = attributes::alter(current.is_none(), attributes::TOPIC, &before, &wanted.attributes)
             .map_err(TopicError::Refused)?;
-        self.replace(wanted, now)
+        Ok(wanted)
     }
 
     /// Forgets a topic; false when there was none.
@@ -254,14 +316,16 @@ impl TopicTable {
 
     fn replace(&self, topic: TopicConfig, now: i64) -> Result<Arc<TopicConfig>, TopicError> {
         let topic = Arc::new(topic);
-        let generation = {
-            let mut state = self.state.write();
-            state.topics.insert(topic.topic_name.clone(), topic.clone());
-            state.touch(now)
-        };
         tracing::info!(topic = topic.topic_name, config = ?topic, "topic set");
+        let generation = self.set(topic.clone(), now);
         self.changed(generation)?;
         Ok(topic)
+    }
+
+    fn set(&self, topic: Arc<TopicConfig>, now: i64) -> u64 {
+        let mut state = self.state.write();
+        state.topics.insert(topic.topic_name.clone(), topic);
+        state.touch(now)
     }
 
     /// A change is in the file before anybody is told of it, and before the request that made it is answered.
@@ -336,6 +400,8 @@ fn system_topics(rules: &TopicRules) -> Vec<TopicConfig> {
         topic(&format!("{}{}", names::SYNC_BROKER_MEMBER_PREFIX, rules.broker_name), 1, PERM_INHERIT),
         topic(names::TRANS_HALF_TOPIC, 1, plain),
         topic(names::TRANS_OP_HALF_TOPIC, 1, plain),
+        topic(names::ROCKSDB_TRANS_HALF_TOPIC, 1, plain),
+        topic(names::ROCKSDB_TRANS_OP_HALF_TOPIC, 1, plain),
     ];
     if rules.auto_create {
         list.push(topic(names::AUTO_CREATE_TOPIC, rules.default_queues, PERM_INHERIT | plain));

@@ -22,6 +22,7 @@ fn run() -> Result<(), Exit> {
     let Loaded { live, warnings } = NamesrvSettings::load(&line)?;
     let config = live.snapshot();
     service::logging::start("mqnamesrv", &config.service).map_err(failed)?;
+    service::open_files::raise_limit();
     for warning in &warnings {
         tracing::warn!("{warning}");
     }

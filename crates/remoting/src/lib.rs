@@ -26,6 +26,7 @@ pub use error::{CallError, CloseReason};
 pub use lane::{Lane, LanePermit};
 pub use name_servers::NameServers;
 pub use proxy_protocol::ProxyInfo;
+pub use rate::RateLimited;
 pub use reply::{Body, HeaderFields, NoFields, Reply, WriteFields};
 pub use server::{Limits, Server, ServerConfig};
 pub use service::Service;

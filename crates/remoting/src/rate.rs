@@ -7,20 +7,26 @@ use parking_lot::Mutex;
 
 /// Lets one event through per period and counts the others.
 #[derive(Debug)]
-pub(crate) struct RateLimited {
+pub struct RateLimited {
     last: Mutex<Option<Instant>>,
     skipped: AtomicU64,
 }
 
 const PERIOD: Duration = Duration::from_secs(1);
 
+impl Default for RateLimited {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl RateLimited {
-    pub(crate) const fn new() -> Self {
+    pub const fn new() -> Self {
         Self { last: Mutex::new(None), skipped: AtomicU64::new(0) }
     }
 
     /// `Some(number of events skipped since the last one let through)` when the caller should log.
-    pub(crate) fn allow(&self) -> Option<u64> {
+    pub fn allow(&self) -> Option<u64> {
         let now = Instant::now();
         let mut last = self.last.lock();
         if last.is_some_and(|last| now.duration_since(last) < PERIOD) {

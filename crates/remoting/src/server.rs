@@ -327,10 +327,15 @@ impl<S: Service> Drop for Ending<'_, S> {
 }
 
 fn log_closed(peer: SocketAddr, why: &CloseReason) {
+    static WRONG: RateLimited = RateLimited::new();
     match why {
         CloseReason::PeerClosed | CloseReason::Idle | CloseReason::Shutdown | CloseReason::Local(_) => {
             tracing::debug!(%peer, %why, "connection closed");
         }
-        _ => tracing::warn!(%peer, %why, "connection closed"),
+        // Whoever connects a thousand times a second with rubbish must not fill the log with it.
+        _ => match WRONG.allow() {
+            Some(skipped) => tracing::warn!(%peer, %why, skipped, "connection closed"),
+            None => tracing::debug!(%peer, %why, "connection closed"),
+        },
     }
 }

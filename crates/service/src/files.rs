@@ -109,6 +109,8 @@ pub fn load<T, E: std::fmt::Display>(
         let aside = move_aside(path).map_err(|error| LoadError::Read { path: path.to_path_buf(), error })?;
         let instead = if from_backup.is_some() { "its .bak is used" } else { "there is no .bak; starting empty" };
         tracing::error!("{} cannot be decoded ({error}); moved to {}; {instead}", path.display(), aside.display());
+    } else if from_backup.is_none() && path.exists() {
+        tracing::warn!("{} is empty and there is no .bak; starting empty", path.display());
     } else if from_backup.is_some() {
         tracing::warn!("{} is missing or empty; {} is used", path.display(), backup.display());
     }

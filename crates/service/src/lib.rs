@@ -9,5 +9,6 @@ pub mod http;
 pub mod keys;
 pub mod logging;
 pub mod metrics;
+pub mod open_files;
 pub mod properties;
 pub mod stop;

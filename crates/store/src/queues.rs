@@ -579,9 +579,10 @@ impl Queues {
 
     /// Cuts every queue before the first unit whose message does not lie below `physical`.
     pub(crate) fn truncate_all(&self, physical: u64) -> io::Result<()> {
-        self.save_all()?;
         for queue in self.all() {
             if queue.state().max_physical > physical {
+                // Cutting is by files; without anything to cut a full disk is no reason to fail.
+                self.save_all()?;
                 self.truncate(&queue, physical)?;
             }
         }

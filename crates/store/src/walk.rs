@@ -1,11 +1,15 @@
 //! Going through the records of the commit log one by one.
 
+use std::borrow::Cow;
 use std::io;
 
 use protocol::record::{MAGIC_V1, RecordView, Scan, scan};
 use rustix::fs::SeekFrom;
 
 use crate::commit_log::{CommitLog, Segment};
+
+/// Length and mark of a record.
+const HEAD: usize = 8;
 
 /// Why bytes are no record, and how long the record says it is.
 #[derive(Debug)]
@@ -28,10 +32,9 @@ pub(crate) fn walk(
     let mut at = from;
     while at < limit {
         let Some(segment) = log.segment_at(at) else { break };
-        let bytes = segment.bytes()?;
+        let mut bytes = Careful::new(&segment)?;
         while at < segment.end() && at < limit {
-            let rest = bytes.get((at - segment.start) as usize..).unwrap_or_default();
-            match look(rest, at, check_crc) {
+            match look(&bytes.record(at)?, at, check_crc) {
                 Ok(Some(view)) => {
                     on_record(at, &view);
                     at += view.size() as u64;
@@ -84,6 +87,50 @@ pub(crate) fn next_record(log: &CommitLog, from: u64) -> io::Result<Option<u64>>
     Ok(None)
 }
 
+/// A file's bytes for whoever looks behind what was written. A page that was never written must not be touched through the
+/// map: in a file system that lives in memory and is full there is no page to show, and the process dies of it.
+struct Careful<'a> {
+    segment: &'a Segment,
+    map: &'a [u8],
+    /// Where the written stretch that was asked about last ends; a physical offset.
+    written: u64,
+}
+
+impl<'a> Careful<'a> {
+    fn new(segment: &'a Segment) -> io::Result<Self> {
+        Ok(Self { segment, map: segment.bytes()?, written: 0 })
+    }
+
+    /// Bytes that begin at `at` and hold at least the whole record there, if it is one.
+    fn record(&mut self, at: u64) -> io::Result<Cow<'a, [u8]>> {
+        if at >= self.written {
+            self.written = match next_data(self.segment, at)? {
+                Some((begin, end)) if begin <= at => end,
+                _ => at,
+            };
+        }
+        let rest = self.map.get((at - self.segment.start) as usize..).unwrap_or_default();
+        let written = (self.written - at) as usize;
+        if written >= rest.len() {
+            return Ok(Cow::Borrowed(rest));
+        }
+        let head = if written >= HEAD { Cow::Borrowed(rest) } else { self.read(at, HEAD.min(rest.len()))? };
+        let length = head.first_chunk().map_or(0, |length| u32::from_be_bytes(*length) as usize);
+        if length <= written || length > rest.len() {
+            return Ok(head);
+        }
+        self.read(at, length)
+    }
+
+    /// Unlike the map, a read of what was never written takes no page.
+    fn read(&self, at: u64, length: usize) -> io::Result<Cow<'a, [u8]>> {
+        let mut bytes = vec![0; length];
+        let done = self.segment.file.read_at(&mut bytes, at - self.segment.start)?;
+        bytes.truncate(done);
+        Ok(Cow::Owned(bytes))
+    }
+}
+
 /// The next stretch of the file that is not a hole, as physical offsets. Holes are skipped without being read: reading them
 /// would fill the page cache with zeros.
 fn next_data(segment: &Segment, at: u64) -> io::Result<Option<(u64, u64)>> {
@@ -106,13 +153,13 @@ fn next_data(segment: &Segment, at: u64) -> io::Result<Option<(u64, u64)>> {
 fn record_between(segment: &Segment, begin: u64, end: u64) -> io::Result<Option<u64>> {
     // Both marks share their first three bytes.
     let mark = &MAGIC_V1.to_be_bytes()[..3];
-    let bytes = segment.bytes()?;
+    let mut careful = Careful::new(segment)?;
     let base = (begin - segment.start) as usize;
-    let area = bytes.get(base..(end - segment.start) as usize).unwrap_or_default();
+    let area = careful.map.get(base..(end - segment.start) as usize).unwrap_or_default();
     for found in memchr::memmem::find_iter(area, mark) {
         let Some(at) = (base + found).checked_sub(4).filter(|at| *at >= base) else { continue };
         let physical = segment.start + at as u64;
-        if let Ok(Some(view)) = look(bytes.get(at..).unwrap_or_default(), physical, true)
+        if let Ok(Some(view)) = look(&careful.record(physical)?, physical, true)
             && view.store_timestamp > 0
         {
             return Ok(Some(physical));

@@ -13,6 +13,12 @@ use crate::route_table::{DataVersion, MappingInfo, TopicEntry};
 /// What a compressed body may inflate to: a million topics of one broker fit, a zlib bomb does not.
 pub const MAX_INFLATED_BYTES: u64 = 128 * 1024 * 1024;
 
+/// Most topics, and most mappings, of one body: small ones take more memory than bytes of the body.
+const MAX_ENTRIES: usize = 1_000_000;
+
+/// What one part of a compressed body may be long: a topic's line, a mapping, or the list of filter servers.
+const MAX_PART_BYTES: usize = 4 * 1024 * 1024;
+
 /// The first byte of a zlib stream as Java and everybody else writes it; JSON begins with a brace.
 const ZLIB_MARK: u8 = 0x78;
 
@@ -25,6 +31,8 @@ pub enum BodyError {
     Zlib(String),
     #[error("Failed to decode RegisterBrokerBody: it inflates to more than {MAX_INFLATED_BYTES} bytes")]
     TooLong,
+    #[error("Failed to decode RegisterBrokerBody: it holds more than {MAX_ENTRIES} topics or mappings")]
+    TooMany,
     #[error("Failed to decode RegisterBrokerBody: {0}")]
     Malformed(&'static str),
 }
@@ -203,14 +211,23 @@ impl Parts<'_> {
         if self.stream.limit() == 0 { BodyError::TooLong } else { BodyError::Zlib(error.to_string()) }
     }
 
+    /// How many topics or mappings follow.
     fn count(&mut self) -> Result<usize, BodyError> {
+        let count = self.length()?;
+        if count > MAX_ENTRIES { Err(BodyError::TooMany) } else { Ok(count) }
+    }
+
+    fn length(&mut self) -> Result<usize, BodyError> {
         let mut bytes = [0; 4];
         self.stream.read_exact(&mut bytes).map_err(|error| self.fail(&error))?;
         usize::try_from(i32::from_be_bytes(bytes)).map_err(|_| BodyError::Malformed("a negative length"))
     }
 
     fn part(&mut self) -> Result<&[u8], BodyError> {
-        let length = self.count()?;
+        let length = self.length()?;
+        if length > MAX_PART_BYTES {
+            return Err(BodyError::TooLong);
+        }
         self.part.clear();
         // Grows with what is there, not with what the length says.
         let read = (&mut self.stream).take(length as u64).read_to_end(&mut self.part);
@@ -348,11 +365,15 @@ mod tests {
         let line = vec![b'x'; 1024 * 1024];
         let mut bomb = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
         bomb.write_all(&sized("{}")).unwrap();
-        bomb.write_all(&i32::MAX.to_be_bytes()).unwrap();
+        bomb.write_all(&1_000_000i32.to_be_bytes()).unwrap();
         for _ in 0..129 {
             bomb.write_all(&(line.len() as i32).to_be_bytes()).unwrap();
             bomb.write_all(&line).unwrap();
         }
         assert_eq!(decode(&bomb.finish().unwrap(), true, 493), Err(BodyError::TooLong));
+        let many = zlib(&[&sized("{}"), &1_000_001i32.to_be_bytes()]);
+        assert_eq!(decode(&many, true, 493), Err(BodyError::TooMany));
+        let long = zlib(&[&sized("{}"), &0i32.to_be_bytes(), &i32::MAX.to_be_bytes()]);
+        assert_eq!(decode(&long, true, 493), Err(BodyError::TooLong));
     }
 }
