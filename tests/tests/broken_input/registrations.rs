@@ -116,6 +116,6 @@ async fn zlib_bombs_are_bounded() -> Result<()> {
         .find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok())
         .unwrap_or(u64::MAX);
     println!("peak {} MiB", peak / 1024);
-    ensure!(peak < 300 * 1024, "the name server took {} MiB", peak / 1024);
+    ensure!(peak < 400 * 1024, "the name server took {} MiB", peak / 1024);
     rig.unharmed(300, 60).await
 }
