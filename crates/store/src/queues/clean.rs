@@ -1,0 +1,153 @@
+//! Removing queues, old files of queues, and what lies behind the commit log's end.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::Queues;
+use super::save::Unsynced;
+use crate::commit_log::file_name;
+use crate::consume_queue::{ConsumeQueue, UNIT};
+
+impl Queues {
+    /// Removes a topic's queues and their files.
+    pub(crate) fn delete_topic(&self, topic: &str) -> io::Result<bool> {
+        let mut io = self.io.lock();
+        let Some(removed) = self.topics.write().remove(topic) else { return Ok(false) };
+        for queue in removed.queues.read().values() {
+            self.forget(queue, &mut io);
+        }
+        remove_dir(&self.root.join(topic))?;
+        Ok(true)
+    }
+
+    /// Removes one queue and its files.
+    pub(crate) fn delete_queue(&self, queue: &ConsumeQueue) -> io::Result<()> {
+        let mut io = self.io.lock();
+        if let Some(topic) = self.topics.read().get(&queue.topic) {
+            topic.queues.write().retain(|_, q| q.uid != queue.uid);
+        }
+        self.topics.write().retain(|_, t| !t.queues.read().is_empty());
+        self.forget(queue, &mut io);
+        remove_dir(&self.dir(queue))
+    }
+
+    /// Empties a queue, so that it begins at 0 again.
+    pub(crate) fn restart(&self, queue: &ConsumeQueue) -> io::Result<()> {
+        let mut io = self.io.lock();
+        io.files.retain(|(uid, _), _| *uid != queue.uid);
+        self.open.lock().close_queue(queue.uid);
+        remove_dir(&self.dir(queue))?;
+        queue.reset(Vec::new(), 0, 0);
+        Ok(())
+    }
+
+    fn forget(&self, queue: &ConsumeQueue, io: &mut Unsynced) {
+        queue.kill();
+        io.files.retain(|(uid, _), _| *uid != queue.uid);
+        self.open.lock().close_queue(queue.uid);
+    }
+
+    /// Removes files whose messages are all below `min_physical`, never the last, and moves the queue's minimum.
+    pub(crate) fn clean(&self, queue: &ConsumeQueue, min_physical: u64) -> io::Result<usize> {
+        let io = self.io.lock();
+        let mut removed = 0;
+        loop {
+            let first = match queue.state().files.as_slice() {
+                [first, _, ..] => *first,
+                _ => break,
+            };
+            let last_unit = ((first + self.file_size) / UNIT as u64) as i64 - 1;
+            if self.unit(queue, last_unit).is_none_or(|u| u.physical_offset >= min_physical) {
+                break;
+            }
+            fs::remove_file(self.dir(queue).join(file_name(first)))?;
+            queue.state().files.retain(|s| *s != first);
+            self.open.lock().close((queue.uid, first));
+            removed += 1;
+        }
+        drop(io);
+        self.correct_min(queue, min_physical);
+        Ok(removed)
+    }
+
+    /// Finds the first unit whose message is still in the commit log.
+    pub(crate) fn correct_min(&self, queue: &ConsumeQueue, min_physical: u64) {
+        let first_file = queue.state().files.first().copied();
+        let first = first_file.map_or_else(|| queue.tail_start(), |s| (s / UNIT as u64) as i64);
+        let gone = |at: i64| self.unit(queue, at).is_some_and(|u| u.is_filler() || u.physical_offset < min_physical);
+        let (mut low, mut high) = (first, queue.end());
+        // Nearly always nothing has changed.
+        let now = queue.min();
+        if now > low && now < high && gone(now - 1) {
+            low = now;
+        }
+        if low < high && !gone(low) {
+            high = low;
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if gone(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        queue.set_min(low);
+    }
+
+    /// Cuts every queue before the first unit whose message does not lie below `physical`.
+    pub(crate) fn truncate_all(&self, physical: u64) -> io::Result<()> {
+        for queue in self.all() {
+            if queue.state().max_physical > physical {
+                // Cutting is by files; without anything to cut a full disk is no reason to fail.
+                self.save_all()?;
+                self.truncate(&queue, physical)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn truncate(&self, queue: &ConsumeQueue, physical: u64) -> io::Result<()> {
+        let files = queue.state().files.clone();
+        let first = files.first().map_or(0, |s| (*s / UNIT as u64) as i64);
+        let (mut low, mut high) = (first, queue.end());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.unit(queue, middle).is_some_and(|u| u.physical_end() <= physical) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let end_byte = low as u64 * UNIT as u64;
+        let dir = self.dir(queue);
+        let mut kept = Vec::new();
+        for start in files {
+            let path = dir.join(file_name(start));
+            if start >= end_byte {
+                self.open.lock().close((queue.uid, start));
+                fs::remove_file(&path)?;
+                continue;
+            }
+            kept.push(start);
+            if end_byte < start + self.file_size {
+                let file = self.open(queue, start)?;
+                file.file().set_len(end_byte - start)?;
+                file.file().set_len(self.file_size)?;
+            }
+        }
+        let last = if low > first { self.unit(queue, low - 1) } else { None };
+        // An emptied queue is a new queue: it may begin again where the commit log says.
+        let end = if kept.is_empty() { 0 } else { low };
+        queue.reset(kept, end, last.map_or(0, |u| u.physical_end()));
+        Ok(())
+    }
+}
+
+fn remove_dir(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,148 @@
+//! Writing units to the files, and syncing those.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::Queues;
+use crate::commit_log::file_name;
+use crate::consume_queue::{ConsumeQueue, UNIT};
+use crate::file::{StoreFile, sync_dir};
+
+/// More changed files than this are synced by one call for the whole file system.
+const SYNCFS_FROM: usize = 256;
+
+/// Queue and written bytes by file; not the open files, whose number is bounded.
+type UnsyncedFiles = HashMap<(u32, u64), (Arc<ConsumeQueue>, u64)>;
+
+/// What was written but not synced.
+#[derive(Default)]
+pub(super) struct Unsynced {
+    pub(super) files: UnsyncedFiles,
+    dirs: Vec<PathBuf>,
+}
+
+impl Queues {
+    /// Writes the units that are only in memory to the files. On an error they stay in memory and the queue stays listed.
+    pub(crate) fn save_all(&self) -> io::Result<()> {
+        let mut io = self.io.lock();
+        let listed = std::mem::take(&mut *self.listed.lock());
+        let mut result = Ok(());
+        let mut failed = Vec::new();
+        for queue in listed {
+            if queue.is_dead() {
+                continue;
+            }
+            if result.is_err() {
+                failed.push(queue);
+                continue;
+            }
+            if let Err(error) = self.save(&queue, &mut io) {
+                tracing::error!(topic = %queue.topic, queue = queue.id, %error, "writing a consume queue failed");
+                queue.state().listed = true;
+                failed.push(queue);
+                result = Err(error);
+            }
+        }
+        self.listed.lock().append(&mut failed);
+        result
+    }
+
+    fn save(&self, queue: &Arc<ConsumeQueue>, io: &mut Unsynced) -> io::Result<()> {
+        let (mut at, bytes) = queue.unsaved();
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            let byte = at as u64 * UNIT as u64;
+            let start = byte - byte % self.file_size;
+            let room = (start + self.file_size - byte) as usize;
+            let (now, later) = rest.split_at(room.min(rest.len()));
+            let file = self.file_for_write(queue, start, io)?;
+            file.write_all_at(now, byte - start)?;
+            let units = now.len() / UNIT;
+            io.files.entry((queue.uid, start)).or_insert_with(|| (queue.clone(), 0)).1 += now.len() as u64;
+            at += units as i64;
+            rest = later;
+            self.unsaved_bytes.fetch_sub(now.len().min(self.unsaved_bytes()), Ordering::Relaxed);
+            if queue.set_saved(at) {
+                self.warm.lock().push(queue.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn file_for_write(&self, queue: &ConsumeQueue, start: u64, io: &mut Unsynced) -> io::Result<Arc<StoreFile>> {
+        if queue.state().files.contains(&start) {
+            return self.open(queue, start);
+        }
+        let dir = self.dir(queue);
+        if !dir.is_dir() {
+            fs::create_dir_all(&dir)?;
+            io.dirs.extend([self.root.clone(), self.root.join(&*queue.topic)]);
+        }
+        io.dirs.push(dir.clone());
+        let file = Arc::new(StoreFile::create(&dir.join(file_name(start)), self.file_size, self.faults.clone())?);
+        self.open.lock().insert((queue.uid, start), file.clone());
+        let mut state = queue.state();
+        let at = state.files.partition_point(|s| *s < start);
+        state.files.insert(at, start);
+        Ok(file)
+    }
+
+    /// Syncs files with at least `least_bytes` of unsynced units; with 0 all of them, and new names.
+    pub(crate) fn sync(&self, least_bytes: u64) -> io::Result<()> {
+        // The list is taken, so that saving goes on while the disk works.
+        let (files, dirs) = {
+            let mut io = self.io.lock();
+            let dirs = if least_bytes == 0 { std::mem::take(&mut io.dirs) } else { Vec::new() };
+            let due: HashMap<_, _> = io.files.extract_if(|_, (_, bytes)| *bytes >= least_bytes).collect();
+            (due, dirs)
+        };
+        let result = self.sync_files(&files, dirs.clone());
+        if result.is_err() {
+            let mut io = self.io.lock();
+            io.dirs.extend(dirs);
+            for (key, (queue, bytes)) in files {
+                io.files.entry(key).or_insert((queue, 0)).1 += bytes;
+            }
+        }
+        result
+    }
+
+    fn sync_files(&self, files: &UnsyncedFiles, mut dirs: Vec<PathBuf>) -> io::Result<()> {
+        if files.len() + dirs.len() >= SYNCFS_FROM && self.faults.is_none() {
+            rustix::fs::syncfs(fs::File::open(&self.root)?)?;
+            return Ok(());
+        }
+        for ((_, start), (queue, _)) in files {
+            match self.open(queue, *start) {
+                Ok(file) => file.sync()?,
+                // Removed meanwhile.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(e),
+            }
+        }
+        dirs.sort();
+        dirs.dedup();
+        for dir in dirs {
+            match sync_dir(&dir) {
+                // The topic was deleted meanwhile.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes all files; they are opened again when somebody reads.
+    pub(crate) fn close_files(&self) {
+        self.open.lock().close_all();
+    }
+
+    /// Frees the tails of queues nobody wrote to since the last call.
+    pub(crate) fn cool(&self) {
+        self.warm.lock().retain(|queue| !queue.is_dead() && !queue.cool());
+    }
+}
