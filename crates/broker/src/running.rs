@@ -366,6 +366,10 @@ fn store_config(config: &BrokerSettings, root: &Path) -> StoreConfig {
     store.disk_max_used_space_ratio = keys.disk_max_used_percent();
     store.disk_space_clean_forcibly_ratio = keys.disk_clean_forcibly_percent();
     store.disk_space_warning_level_ratio = keys.disk_warning_percent();
+    // Without a folder for logs the screen shows them anyway.
+    if config.service.log_folder.is_some() {
+        store.screen = Some(Arc::new(|line| eprintln!("{line}")));
+    }
     if let Ok(levels) = DelayLevels::parse(&keys.message_delay_level) {
         store.delay_levels_ms = (1..=levels.max_level()).map(|level| levels.delay_ms(level)).collect();
     }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::file::Faults;
+use crate::progress::Screen;
+use crate::walk::Checksums;
 
 /// When a send is answered relative to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,7 +55,7 @@ pub struct StoreConfig {
     pub check_crc_on_recover: bool,
     /// `enabledAppendPropCRC`.
     pub append_prop_crc: bool,
-    /// `forceVerifyPropCRC`.
+    /// `forceVerifyPropCRC`: recovery compares the checksum over the whole record where a record has one.
     pub force_verify_prop_crc: bool,
     /// `autoMessageVersionOnTopicLen`.
     pub auto_message_version_on_topic_len: bool,
@@ -114,6 +116,8 @@ pub struct StoreConfig {
     pub max_unwritten_bytes: usize,
     /// Queue files kept open at once.
     pub max_open_queue_files: usize,
+    /// Told how far opening has got when it takes longer than two seconds; the log has the same lines.
+    pub screen: Option<Screen>,
     /// Test hook under every write and sync; `None` in production.
     pub faults: Option<Arc<dyn Faults>>,
 }
@@ -186,7 +190,17 @@ impl StoreConfig {
             ],
             max_unwritten_bytes: 64 << 20,
             max_open_queue_files: 1024,
+            screen: None,
             faults: None,
+        }
+    }
+
+    /// What recovery compares.
+    pub(crate) fn checksums(&self) -> Checksums {
+        match (self.check_crc_on_recover, self.force_verify_prop_crc) {
+            (false, _) => Checksums::None,
+            (true, false) => Checksums::Body,
+            (true, true) => Checksums::Record,
         }
     }
 

@@ -13,7 +13,7 @@ use protocol::record::{RecordView, properties, property, sys_flag};
 
 use crate::commit_log::CommitLog;
 use crate::index_file::IndexFile;
-use crate::walk::{next_record, walk};
+use crate::walk::{Checksums, next_record, walk};
 use crate::{OpenError, StoreConfig};
 
 /// Entries that may wait; more are read from the commit log later.
@@ -239,7 +239,7 @@ impl Index {
             log,
             from,
             to,
-            false,
+            Checksums::None,
             &mut |at, view| {
                 if result.is_ok() {
                     result = self.put_record(files, at, view);

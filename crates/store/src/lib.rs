@@ -4,6 +4,7 @@
 //! one caller write it for all; readers get slices of the mapped files.
 
 mod append;
+mod aside;
 #[allow(dead_code, reason = "the queues that use it are being built")]
 mod batch_unit;
 mod checkpoint;
@@ -21,6 +22,7 @@ mod index;
 mod index_file;
 mod mmap;
 mod positions;
+mod progress;
 mod put;
 mod queues;
 mod read;
@@ -41,6 +43,7 @@ pub use append::{
 };
 pub use config::{FlushDiskType, StoreConfig};
 pub use file::Faults;
+pub use progress::Screen;
 pub use read::{
     Arrival, ArrivalListener, Boundary, GetRequest, GetResult, GetStatus, QueueType, RecordFilter, TopicKinds, Unit,
 };

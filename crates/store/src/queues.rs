@@ -17,6 +17,7 @@ use crate::StoreConfig;
 use crate::commit_log::file_name;
 use crate::consume_queue::{ConsumeQueue, Put, UNIT, decode_unit};
 use crate::file::{Faults, StoreFile};
+use crate::progress::Screen;
 use crate::read::Unit;
 use open_files::{OpenFiles, read_resident};
 use save::Unsynced;
@@ -27,6 +28,7 @@ pub(crate) struct Queues {
     pub(crate) root: PathBuf,
     file_size: u64,
     faults: Option<Arc<dyn Faults>>,
+    screen: Option<Screen>,
     topics: RwLock<HashMap<Arc<str>, Arc<Topic>>>,
     next_uid: AtomicU32,
     open: Mutex<OpenFiles>,
@@ -61,6 +63,7 @@ impl Queues {
             root: config.root.join("consumequeue"),
             file_size: config.consume_queue_file_size.max(1).div_ceil(unit) * unit,
             faults: config.faults.clone(),
+            screen: config.screen.clone(),
             topics: RwLock::default(),
             next_uid: AtomicU32::new(0),
             open: Mutex::new(OpenFiles::new(config.max_open_queue_files)),

@@ -1,19 +1,18 @@
 //! Opening a store: which files are good, where the log ends, what the queues miss.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 use crate::checkpoint::{Progress, Times};
 use crate::commit_log::CommitLog;
+use crate::progress::Report;
 use crate::put::tags_and_level;
 use crate::queues::{EndSearch, Queues};
-use crate::walk::{Fault, look, next_record, walk};
+use crate::walk::{Checksums, Fault, look, next_record, walk};
 use crate::{OpenError, StoreConfig};
 use protocol::record::{RecordView, sys_flag};
 
-/// Recovery that takes longer says so this often.
-const REPORT_EVERY: Duration = Duration::from_secs(2);
 /// Units kept in memory before they are written.
 const SAVE_BYTES: usize = 16 << 20;
 
@@ -157,7 +156,7 @@ impl Recovery<'_> {
         let safe = self.known.times.safe();
         for segment in self.log.segments().iter().rev() {
             let bytes = segment.bytes()?;
-            let Ok(Some(first)) = look(bytes, segment.start, self.config.check_crc_on_recover) else { continue };
+            let Ok(Some(first)) = look(bytes, segment.start, self.config.checksums()) else { continue };
             let good = match self.known.exit {
                 LastExit::Clean => segment.start <= queued,
                 LastExit::Killed | LastExit::Crashed => first.store_timestamp <= safe,
@@ -171,41 +170,41 @@ impl Recovery<'_> {
 
     fn walk_from(&self, from: u64, proven: u64) -> io::Result<Recovered> {
         let mut records = 0;
-        let mut last_time = 0;
         let mut save_error = None;
-        let began = Instant::now();
-        let mut reported = began;
+        let last_end = self.log.segments().last().map_or(0, |s| s.end());
+        let mut report = Report::new(self.config.screen.clone());
+        // Shared by what looks at records and at faults.
+        let last_time = Cell::new(0);
         let end = walk(
             self.log,
             from,
             u64::MAX,
-            self.config.check_crc_on_recover,
+            self.config.checksums(),
             &mut |at, record| {
                 if let Err(error) = self.put_unit(at, record) {
                     save_error.get_or_insert(error);
                 }
                 records += 1;
-                last_time = record.store_timestamp;
+                last_time.set(record.store_timestamp);
                 if records % 4096 == 0 {
                     if self.queues.unsaved_bytes() > SAVE_BYTES {
                         save_error = save_error.take().or(self.save_queues().err());
                     }
-                    if reported.elapsed() > REPORT_EVERY {
-                        reported = Instant::now();
-                        tracing::info!(from, at, records, seconds = began.elapsed().as_secs(), "recovering");
-                    }
+                    report.tick(|| format!("recovering the commit log: {records} messages, at {at} of {last_end}"));
                 }
             },
-            &mut |at, fault| self.judge(at, &fault, proven),
+            &mut |at, fault| self.judge(at, &fault, proven, last_time.get()),
         )?;
+        report.done(|| format!("the commit log is recovered: {records} messages, it ends at {end}"));
         match save_error {
             Some(error) => Err(error),
-            None => Ok(Recovered { end, from, records, last_time }),
+            None => Ok(Recovered { end, from, records, last_time: last_time.get() }),
         }
     }
 
-    /// Decides what bytes that are no record mean: the end of the log (`None`), or damage to be skipped.
-    fn judge(&self, at: u64, fault: &Fault, proven: u64) -> Option<u64> {
+    /// Decides what bytes that are no record mean: the end of the log (`None`), or damage to be skipped. `last_time` is the
+    /// store time of the record before.
+    fn judge(&self, at: u64, fault: &Fault, proven: u64, last_time: i64) -> Option<u64> {
         let path = self.log.segment_at(at).map(|s| s.file.path().display().to_string()).unwrap_or_default();
         let next = match next_record(self.log, at + 1) {
             Ok(next) => next,
@@ -214,48 +213,57 @@ impl Recovery<'_> {
                 None
             }
         };
+        let reason = &fault.reason;
         let Some(next) = next else {
             if !fault.unwritten {
-                tracing::warn!(
-                    at,
-                    path,
-                    reason = fault.reason,
-                    "the last record is torn; the commit log ends before it"
-                );
+                tracing::warn!(at, path, reason, "the last record is torn; the commit log ends before it");
             }
             return None;
         };
-        if next < proven || self.was_flushed(next) {
+        if next < proven || self.was_kept(next, last_time) {
+            let skipped = next - at;
             tracing::error!(
                 at,
                 path,
-                reason = fault.reason,
-                skipped = next - at,
+                reason,
+                skipped,
                 next,
                 "the commit log is damaged in the middle; going on at the next good record"
             );
             return Some(next);
         }
-        tracing::error!(
-            at,
-            path,
-            reason = fault.reason,
-            next,
-            "the commit log was not flushed from here on and is torn; it ends here, later records are dropped"
-        );
+        match crate::aside::keep(self.log, &self.config.root, at) {
+            Ok(kept) => tracing::error!(
+                at, path, reason, next, kept = %kept.display(),
+                "the commit log was not flushed from here on and is torn; it ends here, what follows is set aside"
+            ),
+            Err(error) => tracing::error!(
+                at, path, reason, next, %error,
+                "the commit log was not flushed from here on and is torn; it ends here, what follows could not be set aside"
+            ),
+        }
         None
     }
 
-    /// Java's mark of what is on the disk is a time.
-    fn was_flushed(&self, at: u64) -> bool {
-        if self.known.progress.is_some() {
-            return false;
-        }
+    /// Whether the record at `at`, behind damage, is known to have followed what is before: then it is real, and not the
+    /// leftover of a write that was taken back or of a log that ended earlier.
+    fn was_kept(&self, at: u64, last_time: i64) -> bool {
         let Some(bytes) = self.log.segment_at(at).and_then(|s| Some(s.bytes().ok()?.slice((at - s.start) as usize..)))
         else {
             return false;
         };
-        matches!(look(&bytes, at, false), Ok(Some(record)) if record.store_timestamp <= self.known.times.safe())
+        let Ok(Some(record)) = look(&bytes, at, Checksums::None) else { return false };
+        // A leftover is older than what was written over its beginning.
+        if record.store_timestamp < last_time {
+            return false;
+        }
+        match (&self.known.progress, self.known.exit) {
+            // Nothing that was handed to the kernel is lost while the machine lives.
+            (Some(_), LastExit::Clean | LastExit::Killed) => true,
+            (Some(_), LastExit::Crashed) => false,
+            // Java's mark of what is on the disk is a time.
+            (None, _) => record.store_timestamp <= self.known.times.safe(),
+        }
     }
 
     /// Gives a record its place in its queue, if it has none yet.

@@ -22,7 +22,7 @@ use crate::queues::Queues;
 use crate::recovery::{Known, LastExit, Recovery};
 use crate::retention::Cleaner;
 use crate::signal::Signal;
-use crate::walk::look;
+use crate::walk::{Checksums, look};
 use crate::write::{Dispatch, Refused, Writer};
 use crate::{ArrivalListener, StoreConfig, TopicKinds};
 
@@ -422,7 +422,7 @@ fn index_start(index: &Index, log: &CommitLog, indexed: Option<u64>, end: u64) -
             .segment_at(last)
             .and_then(|s| {
                 let rest = s.bytes().ok()?.slice((last - s.start) as usize..);
-                Some(look(&rest, last, false).ok()??.size())
+                Some(look(&rest, last, Checksums::None).ok()??.size())
             })
             .unwrap_or(0);
         last + len as u64

@@ -3,13 +3,22 @@
 use std::borrow::Cow;
 use std::io;
 
-use protocol::record::{MAGIC_V1, RecordView, Scan, scan};
+use protocol::record::{MAGIC_V1, PropertyCrc, RecordView, Scan, property_crc, scan};
 use rustix::fs::SeekFrom;
 
 use crate::commit_log::{CommitLog, Segment};
 
 /// Length and mark of a record.
 const HEAD: usize = 8;
+
+/// Which checksums of a record are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Checksums {
+    None,
+    Body,
+    /// The one over the whole record in its properties; the body's where a record has none.
+    Record,
+}
 
 /// Why bytes are no record, and how long the record says it is.
 #[derive(Debug)]
@@ -25,7 +34,7 @@ pub(crate) fn walk(
     log: &CommitLog,
     from: u64,
     limit: u64,
-    check_crc: bool,
+    checksums: Checksums,
     on_record: &mut dyn FnMut(u64, &RecordView<'_>),
     on_fault: &mut dyn FnMut(u64, Fault) -> Option<u64>,
 ) -> io::Result<u64> {
@@ -34,7 +43,7 @@ pub(crate) fn walk(
         let Some(segment) = log.segment_at(at) else { break };
         let mut bytes = Careful::new(&segment)?;
         while at < segment.end() && at < limit {
-            match look(&bytes.record(at)?, at, check_crc) {
+            match look(&bytes.record(at)?, at, checksums) {
                 Ok(Some(view)) => {
                     on_record(at, &view);
                     at += view.size() as u64;
@@ -52,14 +61,17 @@ pub(crate) fn walk(
 }
 
 /// What stands at `at`: a record, a blank (`None`) or a fault.
-pub(crate) fn look(bytes: &[u8], at: u64, check_crc: bool) -> Result<Option<RecordView<'_>>, Fault> {
+pub(crate) fn look(bytes: &[u8], at: u64, checksums: Checksums) -> Result<Option<RecordView<'_>>, Fault> {
     use protocol::record::BadReason;
-    match scan(bytes, check_crc) {
+    match scan(bytes, checksums != Checksums::None) {
         Scan::Record(view) if view.physical_offset != at as i64 => {
             Err(Fault { reason: format!("a record says it lies at {}", view.physical_offset), unwritten: false })
         }
         Scan::Record(view) if is_torn(&view) => {
             Err(Fault { reason: "topic or properties of a record are cut off".into(), unwritten: false })
+        }
+        Scan::Record(view) if checksums == Checksums::Record && property_crc(view.bytes) == PropertyCrc::Wrong => {
+            Err(Fault { reason: "the checksum in a record's properties is wrong".into(), unwritten: false })
         }
         Scan::Record(view) => Ok(Some(view)),
         Scan::Blank(_) => Ok(None),
@@ -133,7 +145,7 @@ impl<'a> Careful<'a> {
 
 /// The next stretch of the file that is not a hole, as physical offsets. Holes are skipped without being read: reading them
 /// would fill the page cache with zeros.
-fn next_data(segment: &Segment, at: u64) -> io::Result<Option<(u64, u64)>> {
+pub(crate) fn next_data(segment: &Segment, at: u64) -> io::Result<Option<(u64, u64)>> {
     if at >= segment.end() {
         return Ok(None);
     }
@@ -159,7 +171,7 @@ fn record_between(segment: &Segment, begin: u64, end: u64) -> io::Result<Option<
     for found in memchr::memmem::find_iter(area, mark) {
         let Some(at) = (base + found).checked_sub(4).filter(|at| *at >= base) else { continue };
         let physical = segment.start + at as u64;
-        if let Ok(Some(view)) = look(&careful.record(physical)?, physical, true)
+        if let Ok(Some(view)) = look(&careful.record(physical)?, physical, Checksums::Body)
             && view.store_timestamp > 0
         {
             return Ok(Some(physical));

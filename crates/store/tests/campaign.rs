@@ -129,17 +129,6 @@ fn run(seed: u64) {
     check(&store, &mut promised, seed);
 }
 
-/// Makes the checkpoint look as if written before the machine started: zeroes the boot id and sets the sum right.
-fn forget_boot(dir: &Path) {
-    let file = File::options().read(true).write(true).open(dir.join("checkpoint")).unwrap();
-    let mut ours = [0; 108];
-    file.read_exact_at(&mut ours, 1024).unwrap();
-    ours[48..64].fill(0);
-    let sum = crc32fast::hash(&ours[..104]);
-    ours[104..].copy_from_slice(&sum.to_be_bytes());
-    file.write_all_at(&ours, 1024).unwrap();
-}
-
 fn check(store: &Store, promised: &mut [Promised; 3], seed: u64) {
     for (queue, promised) in promised.iter_mut().enumerate() {
         let found = read_all(store, "T", queue as i32);

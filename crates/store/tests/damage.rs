@@ -85,6 +85,77 @@ fn damage_in_the_middle_of_flushed_messages_costs_only_the_damaged_one() {
 }
 
 #[test]
+fn damage_before_unflushed_messages_costs_only_the_damaged_one_while_the_machine_lives() {
+    let dir = tempfile::tempdir().unwrap();
+    let offsets = killed_store(dir.path(), 100);
+    log_file(dir.path(), 0).write_all_at(&[0xEE; 40], offsets[5]).unwrap();
+    // Nothing but the log itself says that messages follow.
+    fs::remove_dir_all(dir.path().join("consumequeue")).unwrap();
+    let store = open(config(dir.path()));
+    let bodies: Vec<String> = read_all(&store, "T", 0).into_iter().map(|(_, body)| body).collect();
+    let expected: Vec<String> = (0..100).filter(|i| *i != 5).map(|i| format!("m{i}")).collect();
+    assert_eq!(bodies, expected);
+    assert!(!dir.path().join("commitlog.cut").exists());
+}
+
+#[test]
+fn what_a_crashed_machine_left_behind_a_tear_is_cut_and_set_aside() {
+    let dir = tempfile::tempdir().unwrap();
+    let offsets = {
+        let quiet = std::time::Duration::from_secs(3600);
+        let store = open(store::StoreConfig { flush_interval_commit_log: quiet, ..config(dir.path()) });
+        let mut offsets: Vec<u64> = (0..100).map(|i| put(&store, i).physical_offset).collect();
+        offsets.push(store.max_physical_offset());
+        store.abandon();
+        offsets
+    };
+    forget_boot(dir.path());
+    log_file(dir.path(), 0).write_all_at(&[0xEE; 40], offsets[5]).unwrap();
+    let before = fs::read(dir.path().join(format!("commitlog/{:020}", 0))).unwrap();
+    let store = open(config(dir.path()));
+    assert_eq!(read_all(&store, "T", 0), numbered(0..5, "m"));
+    let kept = fs::read_dir(dir.path().join("commitlog.cut")).unwrap().next().unwrap().unwrap().path();
+    let kept = fs::read(kept.join(format!("{:020}", offsets[5]))).unwrap();
+    let len = (offsets[100] - offsets[5]) as usize;
+    assert_eq!(kept[..len], before[offsets[5] as usize..][..len]);
+}
+
+#[test]
+fn a_flipped_property_is_found_by_the_checksum_over_the_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let with_crc =
+        |force| store::StoreConfig { append_prop_crc: true, force_verify_prop_crc: force, ..config(dir.path()) };
+    let store = open(with_crc(true));
+    let offsets: Vec<u64> = (0..20).map(|i| put(&store, i).physical_offset).collect();
+    store.close();
+    let store = open(with_crc(true));
+    assert_eq!(read_all(&store, "T", 0), numbered(0..20, "m"), "what was written with it is accepted");
+    store.close();
+    // The A of TAGS, which the body's checksum does not cover.
+    let file = log_file(dir.path(), 0);
+    let mut record = vec![0; (offsets[6] - offsets[5]) as usize];
+    file.read_exact_at(&mut record, offsets[5]).unwrap();
+    let at = record.windows(4).position(|w| w == b"TAGS").unwrap() as u64 + 5;
+    file.write_all_at(b"B", offsets[5] + at).unwrap();
+    for force in [false, true] {
+        fs::remove_dir_all(dir.path().join("consumequeue")).unwrap();
+        let store = open(with_crc(force));
+        let found = read_all(&store, "T", 0).len();
+        assert_eq!(found, if force { 19 } else { 20 }, "forceVerifyPropCRC {force}");
+        store.close();
+    }
+}
+
+#[test]
+fn records_without_a_checksum_of_the_whole_survive_the_day_it_is_forced() {
+    let dir = tempfile::tempdir().unwrap();
+    killed_store(dir.path(), 50);
+    fs::remove_dir_all(dir.path().join("consumequeue")).unwrap();
+    let store = open(store::StoreConfig { force_verify_prop_crc: true, ..config(dir.path()) });
+    assert_eq!(read_all(&store, "T", 0), numbered(0..50, "m"));
+}
+
+#[test]
 fn queues_are_rebuilt_when_they_are_missing_or_damaged() {
     let harms: [Harm; 6] = [
         ("all queues gone", |dir| fs::remove_dir_all(dir.join("consumequeue")).unwrap()),

@@ -27,7 +27,7 @@ pub use encode::{
 };
 pub use hash::{body_crc, crc31, java_hash};
 pub use message_id::{MessageId, UniqueKey, decode_message_id};
-pub use property_crc::{PROPERTY_CRC_LENGTH, patch_property_crc, property_crc_matches};
+pub use property_crc::{PROPERTY_CRC_LENGTH, PropertyCrc, patch_property_crc, property_crc, property_crc_matches};
 pub use view::{BadReason, BadRecord, RecordView, Records, Scan, records, scan};
 
 /// Marks a record whose topic length takes one byte.

@@ -22,13 +22,38 @@ pub fn patch_property_crc(record: &mut [u8]) {
     record[start..start + DIGITS].copy_from_slice(&digits);
 }
 
+/// What the end of a record says about the checksum of the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PropertyCrc {
+    Matches,
+    /// The digits are wrong, or the property itself is damaged.
+    Wrong,
+    /// The record was stored without the property.
+    Absent,
+}
+
+/// Compares the checksum at the end of a record with the record.
+///
+/// The property counts as present as long as its key, or its form and most of its key are intact: a few damaged bytes do not
+/// make it vanish.
+pub fn property_crc(record: &[u8]) -> PropertyCrc {
+    let Some(covered) = record.len().checked_sub(PROPERTY_CRC_LENGTH) else { return PropertyCrc::Absent };
+    let (covered, tail) = record.split_at(covered);
+    let (key, value) = tail.split_at(property::CRC32.len());
+    let damaged = key.iter().zip(property::CRC32.bytes()).filter(|(found, byte)| *found != byte).count();
+    let [properties::KEY_END, digits_found @ .., properties::PAIR_END] = value else {
+        return if damaged == 0 { PropertyCrc::Wrong } else { PropertyCrc::Absent };
+    };
+    match damaged {
+        0 if *digits_found == digits(crc31(covered)) => PropertyCrc::Matches,
+        0..=2 => PropertyCrc::Wrong,
+        _ => PropertyCrc::Absent,
+    }
+}
+
 /// Whether a record ends with the property and its digits are right.
 pub fn property_crc_matches(record: &[u8]) -> bool {
-    let Some(covered) = record.len().checked_sub(PROPERTY_CRC_LENGTH) else { return false };
-    let (covered, tail) = record.split_at(covered);
-    let Some(rest) = tail.strip_prefix(property::CRC32.as_bytes()) else { return false };
-    let Some((&properties::KEY_END, rest)) = rest.split_first() else { return false };
-    rest.strip_suffix(&[properties::PAIR_END]) == Some(&digits(crc31(covered)))
+    property_crc(record) == PropertyCrc::Matches
 }
 
 fn digits(crc: i32) -> [u8; DIGITS] {
@@ -49,5 +74,20 @@ mod tests {
     fn digits_stand_backwards() {
         assert_eq!(&digits(1_028_153_511), b"1153518201");
         assert_eq!(&digits(7), b"7000000000");
+    }
+
+    #[test]
+    fn a_damaged_property_is_not_taken_for_an_absent_one() {
+        let mut record = b"some record".to_vec();
+        assert_eq!(property_crc(&record), PropertyCrc::Absent);
+        record.extend_from_slice(&EMPTY);
+        patch_property_crc(&mut record);
+        assert_eq!(property_crc(&record), PropertyCrc::Matches);
+        for at in 0..record.len() {
+            let mut damaged = record.clone();
+            damaged[at] ^= 0x20;
+            assert_eq!(property_crc(&damaged), PropertyCrc::Wrong, "byte {at}");
+        }
+        assert_eq!(property_crc(b"\x02a property of the user\x011700000000\x02"), PropertyCrc::Absent);
     }
 }

@@ -8,6 +8,7 @@ use super::Queues;
 use crate::OpenError;
 use crate::commit_log::file_name;
 use crate::consume_queue::{ConsumeQueue, UNIT, decode_unit};
+use crate::progress::Report;
 use crate::read::Unit;
 
 /// How the end of a queue is found.
@@ -25,12 +26,16 @@ impl Queues {
     pub(crate) fn load(&self, search: EndSearch) -> Result<usize, OpenError> {
         fs::create_dir_all(&self.root).map_err(OpenError::io(&self.root))?;
         let mut damaged = 0;
+        let mut loaded = 0;
+        let mut report = Report::new(self.screen.clone());
         for topic in sub_dirs(&self.root)? {
             let Some(name) = topic.file_name().and_then(|n| n.to_str()) else { continue };
             for dir in sub_dirs(&topic)? {
                 let id = dir.file_name().and_then(|n| n.to_str()).and_then(|n| n.parse::<i32>().ok());
                 let Some(id) = id else { continue };
                 let queue = self.get_or_make(name, id);
+                report.tick(|| format!("loading consume queues: {loaded} so far, now topic {name}"));
+                loaded += 1;
                 if let Err(what) = self.load_queue(&queue, &dir, search) {
                     tracing::error!(dir = %dir.display(), what, "a consume queue is damaged; it is rebuilt from the commit log");
                     self.delete_queue(&queue).map_err(OpenError::io(&dir))?;
@@ -38,6 +43,7 @@ impl Queues {
                 }
             }
         }
+        report.done(|| format!("{loaded} consume queues are loaded"));
         Ok(damaged)
     }
 
