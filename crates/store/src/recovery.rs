@@ -72,7 +72,7 @@ pub(crate) struct Recovery<'a> {
 
 impl Recovery<'_> {
     pub(crate) fn run(&self) -> Result<Recovered, OpenError> {
-        let damaged = self.queues.load(self.known.end_search())?;
+        let damaged = self.queues.load(self.known.end_search(), self.log.min_offset())?;
         let in_log = |e: io::Error| OpenError::io(&self.config.root.join("commitlog"))(e);
         let in_queues = |e: io::Error| OpenError::io(&self.queues.root)(e);
         if self.log.segments().is_empty() {
@@ -95,10 +95,8 @@ impl Recovery<'_> {
         if found.end < proven {
             tracing::error!(end = found.end, proven, "the commit log ends before messages that had been stored");
         }
-        let min = self.log.min_offset();
         for queue in self.queues.all() {
             queue.next.store(queue.end(), Ordering::Release);
-            self.queues.correct_min(&queue, min);
         }
         tracing::info!(
             exit = ?self.known.exit, from, end = found.end, records = found.records, queues = self.queues.all().len(),

@@ -3,13 +3,25 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use rustix::fs::SeekFrom;
 
 use super::Queues;
 use crate::OpenError;
 use crate::commit_log::file_name;
 use crate::consume_queue::{ConsumeQueue, UNIT, decode_unit};
+use crate::file::StoreFile;
 use crate::progress::Report;
 use crate::read::Unit;
+
+/// Threads that load queues side by side, at most, and the queues that are worth one.
+const MOST_LOADERS: usize = 16;
+const QUEUES_PER_LOADER: usize = 32;
+/// Units in one block of the file system.
+const UNITS_PER_BLOCK: u64 = 4096 / UNIT as u64;
 
 /// How the end of a queue is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,28 +35,51 @@ pub(crate) enum EndSearch {
 impl Queues {
     /// Loads all queues from their folders. Queues that are damaged are removed; their number is the result, and the caller
     /// rebuilds them from the commit log.
-    pub(crate) fn load(&self, search: EndSearch) -> Result<usize, OpenError> {
+    pub(crate) fn load(&self, search: EndSearch, min_physical: u64) -> Result<usize, OpenError> {
         fs::create_dir_all(&self.root).map_err(OpenError::io(&self.root))?;
-        let mut damaged = 0;
-        let mut loaded = 0;
-        let mut report = Report::new(self.screen.clone());
+        let found = self.find()?;
+        let report = Mutex::new(Report::new(self.screen.clone()));
+        let damaged = Mutex::new(Vec::new());
+        let turn = AtomicUsize::new(0);
+        let work = || {
+            while let Some((queue, dir)) = found.get(turn.fetch_add(1, Ordering::Relaxed)) {
+                let loaded = turn.load(Ordering::Relaxed);
+                report.lock().tick(|| format!("loading consume queues: {loaded} of {}", found.len()));
+                match self.load_queue(queue, dir, search) {
+                    Ok(()) => self.correct_min(queue, min_physical),
+                    Err(what) => damaged.lock().push((queue, dir, what)),
+                }
+            }
+        };
+        // The loaders wait for the disk, not for a processor.
+        let loaders = (found.len() / QUEUES_PER_LOADER).min(MOST_LOADERS);
+        std::thread::scope(|scope| {
+            for _ in 1..loaders {
+                scope.spawn(work);
+            }
+            work();
+        });
+        report.lock().done(|| format!("{} consume queues are loaded", found.len()));
+        let damaged = damaged.into_inner();
+        for (queue, dir, what) in &damaged {
+            tracing::error!(dir = %dir.display(), what, "a consume queue is damaged; it is rebuilt from the commit log");
+            self.delete_queue(queue).map_err(OpenError::io(dir))?;
+        }
+        Ok(damaged.len())
+    }
+
+    /// The queues there are folders for.
+    fn find(&self) -> Result<Vec<(Arc<ConsumeQueue>, PathBuf)>, OpenError> {
+        let mut found = Vec::new();
         for topic in sub_dirs(&self.root)? {
             let Some(name) = topic.file_name().and_then(|n| n.to_str()) else { continue };
             for dir in sub_dirs(&topic)? {
-                let id = dir.file_name().and_then(|n| n.to_str()).and_then(|n| n.parse::<i32>().ok());
-                let Some(id) = id else { continue };
-                let queue = self.get_or_make(name, id);
-                report.tick(|| format!("loading consume queues: {loaded} so far, now topic {name}"));
-                loaded += 1;
-                if let Err(what) = self.load_queue(&queue, &dir, search) {
-                    tracing::error!(dir = %dir.display(), what, "a consume queue is damaged; it is rebuilt from the commit log");
-                    self.delete_queue(&queue).map_err(OpenError::io(&dir))?;
-                    damaged += 1;
+                if let Some(id) = dir.file_name().and_then(|n| n.to_str()).and_then(|n| n.parse().ok()) {
+                    found.push((self.get_or_make(name, id), dir));
                 }
             }
         }
-        report.done(|| format!("{loaded} consume queues are loaded"));
-        Ok(damaged)
+        Ok(found)
     }
 
     fn load_queue(&self, queue: &ConsumeQueue, dir: &Path, search: EndSearch) -> Result<(), String> {
@@ -120,22 +155,43 @@ impl Queues {
 
     fn end_by_halving(&self, queue: &ConsumeQueue, files: &[u64]) -> io::Result<(i64, Option<Unit>)> {
         for start in files.iter().rev() {
-            if !self.unit_in_file(queue, *start, 0)?.is_valid() {
-                continue;
+            if let Some(last) = self.last_in_file(queue, *start)? {
+                return Ok((last.queue_offset + 1, Some(last)));
             }
-            let (mut good, mut bad) = (0, self.file_size / UNIT as u64);
-            while bad - good > 1 {
+        }
+        Ok((files.first().map_or(0, |s| (*s / UNIT as u64) as i64), None))
+    }
+
+    /// The last unit of a file whose units are good up to the end, with zeros behind. Nearly always it is in the last block that
+    /// was written, so that one read finds it.
+    fn last_in_file(&self, queue: &ConsumeQueue, start: u64) -> io::Result<Option<Unit>> {
+        let file = self.open(queue, start)?;
+        let units = data_end(&file, self.file_size).div_ceil(UNIT as u64);
+        let (mut from, mut to) = (units.saturating_sub(UNITS_PER_BLOCK), units.min(self.file_size / UNIT as u64));
+        let mut block = [0; UNITS_PER_BLOCK as usize * UNIT];
+        loop {
+            let bytes = block.get_mut(..(to - from) as usize * UNIT).unwrap_or_default();
+            file.read_at(bytes, from * UNIT as u64)?;
+            let first = (start / UNIT as u64 + from) as i64;
+            let good =
+                bytes.chunks_exact(UNIT).zip(first..).map(|(raw, at)| decode_unit(at, raw)).take_while(Unit::is_valid);
+            match good.last() {
+                Some(last) => return Ok(Some(last)),
+                None if from == 0 => return Ok(None),
+                // The end is before this block.
+                None => to = from,
+            }
+            let (mut good, mut bad) = (0, to);
+            while bad - good > UNITS_PER_BLOCK {
                 let middle = good + (bad - good) / 2;
-                if self.unit_in_file(queue, *start, middle)?.is_valid() {
+                if self.unit_in_file(queue, start, middle)?.is_valid() {
                     good = middle;
                 } else {
                     bad = middle;
                 }
             }
-            let last = self.unit_in_file(queue, *start, good)?;
-            return Ok((last.queue_offset + 1, Some(last)));
+            (from, to) = (good, bad);
         }
-        Ok((files.first().map_or(0, |s| (*s / UNIT as u64) as i64), None))
     }
 
     fn end_by_walking(&self, queue: &ConsumeQueue, files: &[u64]) -> io::Result<(i64, Option<Unit>)> {
@@ -164,6 +220,11 @@ impl Queues {
         let end = files.last().map_or(0, |s| ((s + self.file_size) / UNIT as u64) as i64);
         Ok((end, last))
     }
+}
+
+/// Where the written part of a sparse file ends; its size when the file system cannot tell.
+fn data_end(file: &StoreFile, size: u64) -> u64 {
+    rustix::fs::seek(file.file(), SeekFrom::Hole(0)).map_or(size, |end| end.min(size))
 }
 
 fn sub_dirs(dir: &Path) -> Result<Vec<PathBuf>, OpenError> {
