@@ -35,6 +35,7 @@ pub mod send_answer;
 pub mod send_back;
 pub mod send_properties;
 pub mod stats;
+pub mod store_command;
 pub mod topic_requests;
 pub mod topics;
 pub mod unique_keys;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker::{Broker, RunningBroker};
+use broker::{Broker, RunningBroker, store_command};
 use clap::{Arg, ArgAction};
 use namesrv::Namesrv;
 use service::cli::{CommandLine, EXIT_ERROR, EXIT_REFUSED, Exit, command};
@@ -41,8 +41,12 @@ fn run() -> Result<(), Exit> {
                 .value_parser(clap::value_parser!(u16))
                 .default_value("9876")
                 .help("Port of that name server"),
-        );
+        )
+        .subcommand(store_command::command());
     let line = CommandLine::parse(flags, std::env::args_os())?;
+    if let Some(("store", matches)) = line.matches.subcommand() {
+        return store_command::run(matches);
+    }
     let standalone = line.matches.get_flag("standalone").then(|| Standalone {
         data: line.matches.get_one::<String>("data").cloned().unwrap_or_default(),
         namesrv_port: line.matches.get_one::<u16>("namesrvPort").copied().unwrap_or(9876),

@@ -318,7 +318,8 @@ fn lane_limits(config: &BrokerSettings) -> LaneLimits {
     }
 }
 
-fn store_config(config: &BrokerSettings, root: &Path) -> StoreConfig {
+/// What the store gets of the broker's keys.
+pub fn store_config(config: &BrokerSettings, root: &Path) -> StoreConfig {
     let keys = &config.store;
     let ms = |value: u32| Duration::from_millis(value.into());
     let mut store = StoreConfig::new(root);

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 const SIZE: u64 = 4096;
-const OURS_AT: usize = 1024;
+pub(crate) const OURS_AT: usize = 1024;
 const OURS_LEN: usize = 128;
 const MAGIC: u64 = 0x524D_5152_5354_4F31;
 
@@ -67,10 +67,13 @@ impl Checkpoint {
         }
         let mut bytes = [0; OURS_AT + OURS_LEN];
         file.read_exact_at(&mut bytes, 0)?;
-        let mut reader = Reader(&bytes);
-        let times = reader.times();
-        let ours = read_progress(&bytes[OURS_AT..], &times);
+        let (times, ours) = read(&bytes);
         Ok((Checkpoint { file, times }, ours))
+    }
+
+    /// Reads the file as it is, however short.
+    pub(crate) fn look(path: &Path) -> io::Result<(Times, Option<Progress>)> {
+        Ok(read(&fs::read(path)?))
     }
 
     /// Writes both parts in one call.
@@ -98,7 +101,17 @@ impl Checkpoint {
     }
 }
 
+fn read(bytes: &[u8]) -> (Times, Option<Progress>) {
+    let times = Reader(bytes).times();
+    (times, bytes.get(OURS_AT..).and_then(|ours| read_progress(ours, &times)))
+}
+
 fn read_progress(bytes: &[u8], times: &Times) -> Option<Progress> {
+    read_marks(bytes).filter(|(_, seen)| seen == times).map(|(progress, _)| progress)
+}
+
+/// Our part, and Java's as it was when ours was written.
+fn read_marks(bytes: &[u8]) -> Option<(Progress, Times)> {
     let mut reader = Reader(bytes);
     if reader.u64() != MAGIC {
         return None;
@@ -109,7 +122,13 @@ fn read_progress(bytes: &[u8], times: &Times) -> Option<Progress> {
     let seen = reader.times();
     let covered = bytes.get(..bytes.len() - reader.0.len())?;
     let intact = reader.u32() == crc32fast::hash(covered);
-    (intact && seen == *times).then_some(Progress { queued, durable, flushed, indexed, queues, clean, boot })
+    intact.then_some((Progress { queued, durable, flushed, indexed, queues, clean, boot }, seen))
+}
+
+/// Whether a file has our part, and whether the part's sum is right.
+pub(crate) fn our_part(bytes: &[u8]) -> Option<bool> {
+    let ours = bytes.get(OURS_AT..)?;
+    (Reader(ours).u64() == MAGIC).then(|| read_marks(ours).is_some())
 }
 
 struct Reader<'a>(&'a [u8]);

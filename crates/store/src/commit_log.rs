@@ -28,7 +28,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    fn new(start: u64, size: u64, file: StoreFile, named: bool) -> Self {
+    pub(crate) fn new(start: u64, size: u64, file: StoreFile, named: bool) -> Self {
         Segment { start, size, file, map: OnceLock::new(), named: AtomicBool::new(named) }
     }
 
@@ -108,15 +108,20 @@ impl CommitLog {
             }
             segments.push(Arc::new(segment));
         }
-        Ok(CommitLog {
-            dirs,
+        Ok(Self::of(config, segments))
+    }
+
+    /// A log of these files, ascending.
+    pub(crate) fn of(config: &StoreConfig, segments: Vec<Arc<Segment>>) -> Self {
+        CommitLog {
+            dirs: config.commit_log_dirs(),
             read_only: config.read_only_commit_log_paths.clone(),
             file_size: config.commit_log_file_size,
             faults: config.faults.clone(),
             segments: RwLock::new(segments),
             prepared: Mutex::new(None),
             full_dirs: Mutex::new(Vec::new()),
-        })
+        }
     }
 
     pub(crate) fn dirs(&self) -> &[PathBuf] {
@@ -259,7 +264,7 @@ impl CommitLog {
     }
 }
 
-fn list_files(dir: &Path, into: &mut Vec<PathBuf>) -> Result<(), OpenError> {
+pub(crate) fn list_files(dir: &Path, into: &mut Vec<PathBuf>) -> Result<(), OpenError> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),

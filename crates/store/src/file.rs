@@ -44,6 +44,11 @@ impl StoreFile {
         Ok(StoreFile { file, path: path.to_path_buf(), faults })
     }
 
+    /// Opens an existing file for reading alone.
+    pub(crate) fn open_to_read(path: &Path) -> io::Result<Self> {
+        Ok(StoreFile { file: File::open(path)?, path: path.to_path_buf(), faults: None })
+    }
+
     /// Opens or creates a file of exactly `size` bytes; new bytes are a sparse zero tail.
     pub(crate) fn create(path: &Path, size: u64, faults: Option<Arc<dyn Faults>>) -> io::Result<Self> {
         if let Some(faults) = &faults {

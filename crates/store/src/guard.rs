@@ -22,27 +22,40 @@ pub(crate) struct DirLock {
 impl DirLock {
     pub(crate) fn take(root: &Path) -> Result<Self, OpenError> {
         fs::create_dir_all(root).map_err(OpenError::io(root))?;
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        let lock = Self::lock(root, &options, FlockOperation::NonBlockingLockExclusive)?;
+        let path = root.join("lock");
+        if let Some(mut file) = lock.file.as_ref() {
+            file.write_all(b"lock").map_err(OpenError::io(&path))?;
+        }
+        Ok(lock)
+    }
+
+    /// The right to look at a directory nobody uses, which changes nothing in it. `None` without a lock file: then no broker
+    /// has ever started on it.
+    pub(crate) fn take_to_read(root: &Path) -> Result<Option<Self>, OpenError> {
+        match Self::lock(root, File::options().read(true), FlockOperation::NonBlockingLockShared) {
+            Err(OpenError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound && root.is_dir() => Ok(None),
+            result => result.map(Some),
+        }
+    }
+
+    fn lock(root: &Path, options: &fs::OpenOptions, operation: FlockOperation) -> Result<Self, OpenError> {
         let root = root.canonicalize().map_err(OpenError::io(root))?;
         let mut held = HELD.lock();
         if held.contains(&root) {
             return Err(OpenError::Locked(root.display().to_string()));
         }
         let path = root.join("lock");
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(OpenError::io(&path))?;
-        match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+        let file = options.open(&path).map_err(OpenError::io(&path))?;
+        match fcntl_lock(&file, operation) {
             Ok(()) => {}
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => {
                 return Err(OpenError::Locked(root.display().to_string()));
             }
             Err(e) => return Err(OpenError::io(&path)(e.into())),
         }
-        file.write_all(b"lock").map_err(OpenError::io(&path))?;
         held.push(root.clone());
         Ok(DirLock { root, file: Some(file) })
     }

@@ -333,6 +333,12 @@ impl Index {
         self.files.lock().last().map_or((0, 0), |f| (f.end_time(), f.end_offset()))
     }
 
+    /// Number of files and of entries.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        let files = self.files.lock();
+        (files.len() as u64, files.iter().map(|f| u64::from(f.next_entry() - 1)).sum())
+    }
+
     /// Removes files whose messages are all below `min_physical`, never the newest.
     pub(crate) fn clean(&self, min_physical: u64) -> io::Result<usize> {
         let mut files = self.files.lock();

@@ -25,7 +25,7 @@ const END_TIME: usize = 8;
 const BEGIN_OFFSET: usize = 16;
 const END_OFFSET: usize = 24;
 const SLOTS_USED: usize = 32;
-const NEXT_ENTRY: usize = 36;
+pub(crate) const NEXT_ENTRY: usize = 36;
 
 pub(crate) struct IndexFile {
     pub(crate) path: PathBuf,
@@ -66,12 +66,8 @@ impl IndexFile {
         Ok(index)
     }
 
-    fn u32(&self, at: usize) -> u32 {
-        self.map.get(at..at + 4).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_be_bytes(*b))
-    }
-
-    fn u64(&self, at: usize) -> u64 {
-        self.map.get(at..at + 8).and_then(|b| b.first_chunk()).map_or(0, |b| u64::from_be_bytes(*b))
+    fn view(&self) -> IndexView<'_> {
+        IndexView { bytes: &self.map, slots: self.slots }
     }
 
     fn put_u32(&mut self, at: usize, value: u32) {
@@ -87,28 +83,24 @@ impl IndexFile {
     }
 
     pub(crate) fn begin_time(&self) -> i64 {
-        self.u64(BEGIN_TIME) as i64
+        self.view().u64(BEGIN_TIME) as i64
     }
 
     pub(crate) fn end_time(&self) -> i64 {
-        self.u64(END_TIME) as i64
+        self.view().u64(END_TIME) as i64
     }
 
     pub(crate) fn end_offset(&self) -> u64 {
-        self.u64(END_OFFSET)
+        self.view().u64(END_OFFSET)
     }
 
     /// Number of the next entry; entries count from 1.
     pub(crate) fn next_entry(&self) -> u32 {
-        self.u32(NEXT_ENTRY).clamp(1, i32::MAX as u32)
+        self.view().next_entry()
     }
 
     pub(crate) fn is_full(&self) -> bool {
         self.next_entry() >= self.max_entries
-    }
-
-    fn entry_at(&self, number: u32) -> usize {
-        HEADER + self.slots as usize * SLOT + number as usize * ENTRY
     }
 
     /// Takes disk blocks for the slots and for the entries up to `number` and some more.
@@ -117,8 +109,8 @@ impl IndexFile {
             return Ok(());
         }
         let to = (number + ALLOCATE).min(self.max_entries);
-        let from = if self.allocated == 0 { 0 } else { self.entry_at(self.allocated) as u64 };
-        let len = self.entry_at(to) as u64 - from;
+        let from = if self.allocated == 0 { 0 } else { self.view().entry_at(self.allocated) as u64 };
+        let len = self.view().entry_at(to) as u64 - from;
         match fallocate(&self.file, FallocateFlags::empty(), from, len) {
             Ok(()) => {}
             // No such call on this file system: the blocks are taken when the pages are written.
@@ -133,14 +125,14 @@ impl IndexFile {
     pub(crate) fn put(&mut self, hash: i32, physical: u64, store_time: i64) -> io::Result<()> {
         let number = self.next_entry();
         self.allocate(number)?;
-        let slot = HEADER + (hash.unsigned_abs() % self.slots.max(1)) as usize * SLOT;
-        let mut previous = self.u32(slot);
+        let slot = self.view().slot_at(self.view().slot_of(hash));
+        let mut previous = self.view().u32(slot);
         if previous > i32::MAX as u32 || previous > number {
             previous = 0;
         }
         let begin = self.begin_time();
         let seconds = if begin <= 0 { 0 } else { ((store_time - begin) / 1000).clamp(0, i64::from(i32::MAX)) };
-        let at = self.entry_at(number);
+        let at = self.view().entry_at(number);
         self.put_u32(at, hash as u32);
         self.put_u64(at + 4, physical);
         self.put_u32(at + 12, seconds as u32);
@@ -151,7 +143,7 @@ impl IndexFile {
             self.put_u64(BEGIN_TIME, store_time as u64);
         }
         if previous == 0 {
-            self.put_u32(SLOTS_USED, self.u32(SLOTS_USED).wrapping_add(1));
+            self.put_u32(SLOTS_USED, self.view().u32(SLOTS_USED).wrapping_add(1));
         }
         self.put_u32(NEXT_ENTRY, number + 1);
         self.put_u64(END_OFFSET, physical);
@@ -161,9 +153,73 @@ impl IndexFile {
 
     /// Collects offsets of entries with this hash whose time lies in the range, newest first.
     pub(crate) fn find(&self, hash: i32, max: usize, begin: i64, end: i64, into: &mut Vec<u64>) {
+        self.view().find(hash, max, begin, end, into);
+    }
+
+    pub(crate) fn overlaps(&self, begin: i64, end: i64) -> bool {
+        begin <= self.end_time() && end >= self.begin_time()
+    }
+
+    pub(crate) fn flush(&self) -> io::Result<()> {
+        self.map.flush()
+    }
+
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        fs::remove_file(&self.path)
+    }
+}
+
+/// The bytes of an index file, for reading.
+#[derive(Clone, Copy)]
+pub(crate) struct IndexView<'a> {
+    bytes: &'a [u8],
+    pub(crate) slots: u32,
+}
+
+impl<'a> IndexView<'a> {
+    pub(crate) fn new(bytes: &'a [u8], slots: u32) -> Self {
+        IndexView { bytes, slots }
+    }
+
+    pub(crate) fn u32(&self, at: usize) -> u32 {
+        self.bytes.get(at..at + 4).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_be_bytes(*b))
+    }
+
+    pub(crate) fn u64(&self, at: usize) -> u64 {
+        self.bytes.get(at..at + 8).and_then(|b| b.first_chunk()).map_or(0, |b| u64::from_be_bytes(*b))
+    }
+
+    /// Number of the next entry; entries count from 1.
+    pub(crate) fn next_entry(&self) -> u32 {
+        self.u32(NEXT_ENTRY).clamp(1, i32::MAX as u32)
+    }
+
+    /// The slot of a hash.
+    pub(crate) fn slot_of(&self, hash: i32) -> u32 {
+        hash.unsigned_abs() % self.slots.max(1)
+    }
+
+    /// Where a slot stands.
+    pub(crate) fn slot_at(&self, slot: u32) -> usize {
+        HEADER + slot as usize * SLOT
+    }
+
+    /// Where an entry stands.
+    pub(crate) fn entry_at(&self, number: u32) -> usize {
+        self.slot_at(self.slots) + number as usize * ENTRY
+    }
+
+    /// Key hash, commit log offset and previous entry of the chain.
+    pub(crate) fn entry(&self, number: u32) -> (i32, u64, u32) {
+        let at = self.entry_at(number);
+        (self.u32(at) as i32, self.u64(at + 4), self.u32(at + 16))
+    }
+
+    /// Collects offsets of entries with this hash whose time lies in the range, newest first.
+    pub(crate) fn find(&self, hash: i32, max: usize, begin: i64, end: i64, into: &mut Vec<u64>) {
         let count = self.next_entry();
-        let mut number = self.u32(HEADER + (hash.unsigned_abs() % self.slots.max(1)) as usize * SLOT);
-        let base = self.begin_time();
+        let mut number = self.u32(self.slot_at(self.slot_of(hash)));
+        let base = self.u64(BEGIN_TIME) as i64;
         while number > 0 && number <= count && into.len() < max {
             let at = self.entry_at(number);
             let seconds = self.u32(at + 12);
@@ -181,17 +237,5 @@ impl IndexFile {
             }
             number = previous;
         }
-    }
-
-    pub(crate) fn overlaps(&self, begin: i64, end: i64) -> bool {
-        begin <= self.end_time() && end >= self.begin_time()
-    }
-
-    pub(crate) fn flush(&self) -> io::Result<()> {
-        self.map.flush()
-    }
-
-    pub(crate) fn remove(&self) -> io::Result<()> {
-        fs::remove_file(&self.path)
     }
 }

@@ -21,6 +21,7 @@ mod guard;
 mod index;
 mod index_file;
 mod mmap;
+pub mod offline;
 mod positions;
 mod progress;
 mod put;

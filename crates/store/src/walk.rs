@@ -101,7 +101,7 @@ pub(crate) fn next_record(log: &CommitLog, from: u64) -> io::Result<Option<u64>>
 
 /// A file's bytes for whoever looks behind what was written. A page that was never written must not be touched through the
 /// map: in a file system that lives in memory and is full there is no page to show, and the process dies of it.
-struct Careful<'a> {
+pub(crate) struct Careful<'a> {
     segment: &'a Segment,
     map: &'a [u8],
     /// Where the written stretch that was asked about last ends; a physical offset.
@@ -109,12 +109,12 @@ struct Careful<'a> {
 }
 
 impl<'a> Careful<'a> {
-    fn new(segment: &'a Segment) -> io::Result<Self> {
+    pub(crate) fn new(segment: &'a Segment) -> io::Result<Self> {
         Ok(Self { segment, map: segment.bytes()?, written: 0 })
     }
 
     /// Bytes that begin at `at` and hold at least the whole record there, if it is one.
-    fn record(&mut self, at: u64) -> io::Result<Cow<'a, [u8]>> {
+    pub(crate) fn record(&mut self, at: u64) -> io::Result<Cow<'a, [u8]>> {
         if at >= self.written {
             self.written = match next_data(self.segment, at)? {
                 Some((begin, end)) if begin <= at => end,

@@ -1,0 +1,282 @@
+//! Checking consume queues against the commit log.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use protocol::record::{RecordView, property};
+
+use super::OfflineStore;
+use super::check_log::Seen;
+use super::files::offset_name;
+use super::findings::{Finding, Findings, Remedy};
+use crate::commit_log::file_name;
+use crate::consume_queue::{ConsumeQueue, UNIT, decode_unit};
+use crate::progress::Report;
+use crate::put::{tags_and_level, unit_code};
+use crate::{QueueType, SCHEDULE_TOPIC, TopicKinds, Unit};
+
+/// Units read at once.
+const CHUNK: usize = 3276;
+
+/// One queue's folder.
+pub(super) struct Folder {
+    pub(super) topic: String,
+    pub(super) id: i32,
+    pub(super) path: PathBuf,
+}
+
+/// How far a queue has been walked.
+struct Walk<'a> {
+    folder: &'a Folder,
+    queue: ConsumeQueue,
+    /// Offset of the next unit.
+    next: i64,
+    /// End of the last unit's record in the commit log.
+    physical_end: u64,
+    /// The units have ended; what follows should be nothing.
+    ended: Option<(PathBuf, u64)>,
+}
+
+impl OfflineStore {
+    pub(super) fn check_queues(&self, seen: &Seen, found: &mut Findings) -> io::Result<()> {
+        let folders = queue_folders(&self.config.root.join("consumequeue"))?;
+        let mut report = Report::new(self.config.screen.clone());
+        for folder in &folders {
+            let units = found.totals.units;
+            report.tick(|| format!("consume queues: {units} units, now {}/{}", folder.topic, folder.id));
+            found.totals.queues += 1;
+            if let Err(finding) = self.check_queue(folder, seen, found)? {
+                found.add(finding);
+            }
+        }
+        self.check_missing(&folders, seen, found);
+        Ok(())
+    }
+
+    /// Queues that the commit log has messages of and the disk no folder.
+    fn check_missing(&self, folders: &[Folder], seen: &Seen, found: &mut Findings) {
+        let have: std::collections::HashSet<(&str, i32)> = folders.iter().map(|f| (f.topic.as_str(), f.id)).collect();
+        let all_rebuilt = have.is_empty() || self.progress.is_some_and(|p| have.len() < p.queues as usize);
+        for (topic, id, queue) in seen.all() {
+            let simple = self.topics.queue_type(topic) == QueueType::Simple;
+            if !simple || !self.topics.may_exist(topic) || have.contains(&(topic, id)) {
+                continue;
+            }
+            let redone = all_rebuilt || queue.redone.is_some_and(|redone| redone <= queue.first);
+            let remedy = if redone { Remedy::NextStart } else { Remedy::Rebuild };
+            let path = self.config.root.join("consumequeue").join(topic).join(id.to_string());
+            let what = format!("the commit log has messages {} to {} of it", queue.first, queue.next - 1);
+            found.add(Finding::new("missing consume queue", remedy, &path, what));
+        }
+    }
+
+    fn check_queue(&self, folder: &Folder, seen: &Seen, found: &mut Findings) -> io::Result<Result<(), Finding>> {
+        let size = self.config.consume_queue_file_size.max(1).next_multiple_of(UNIT as u64);
+        let files = match queue_files(&folder.path, size)? {
+            Ok(files) => files,
+            Err(finding) => return Ok(Err(finding)),
+        };
+        let first = files.first().map_or(0, |start| (start / UNIT as u64) as i64);
+        let queue = ConsumeQueue::new(0, Arc::from(folder.topic.as_str()), folder.id);
+        let mut walk = Walk { folder, queue, next: first, physical_end: 0, ended: None };
+        let mut chunk = vec![0; CHUNK * UNIT];
+        for start in files {
+            let path = folder.path.join(file_name(start));
+            let file = File::open(&path)?;
+            let mut at = 0;
+            while at < size {
+                let want = chunk.len().min((size - at) as usize);
+                let part = chunk.get_mut(..want).unwrap_or_default();
+                file.read_exact_at(part, at)?;
+                for (raw, position) in part.chunks_exact(UNIT).zip((at..).step_by(UNIT)) {
+                    let offset = ((start + position) / UNIT as u64) as i64;
+                    self.check_unit(&mut walk, &path, position, decode_unit(offset, raw), seen, found);
+                }
+                at += want as u64;
+            }
+        }
+        Ok(self.check_queue_end(&walk, seen))
+    }
+
+    fn check_unit(
+        &self,
+        walk: &mut Walk<'_>,
+        path: &Path,
+        position: u64,
+        unit: Unit,
+        seen: &Seen,
+        found: &mut Findings,
+    ) {
+        let follows = unit.is_valid() && (unit.is_filler() || unit.physical_offset >= walk.physical_end);
+        if let Some((_, hole)) = &walk.ended {
+            // Units of an earlier life, which Java leaves behind the end, go back in the commit log.
+            if follows && !unit.is_filler() {
+                let what = format!("units end at byte {hole}, but here is one more");
+                found.add(in_queue("hole in a consume queue", Remedy::Rebuild, path, position, &unit, what));
+                walk.ended = None;
+            } else {
+                return;
+            }
+        } else if !follows {
+            walk.ended = Some((path.to_path_buf(), position));
+            return;
+        }
+        walk.next = unit.queue_offset + 1;
+        if unit.is_filler() {
+            return;
+        }
+        found.totals.units += 1;
+        walk.physical_end = unit.physical_end();
+        if unit.physical_offset < found.totals.log_start {
+            return;
+        }
+        if let Some((kind, remedy, what)) = self.judge_unit(walk, &unit, seen, found.totals.log_end) {
+            found.add(in_queue(kind, remedy, path, position, &unit, what));
+        }
+    }
+
+    fn judge_unit(
+        &self,
+        walk: &Walk<'_>,
+        unit: &Unit,
+        seen: &Seen,
+        log_end: u64,
+    ) -> Option<(&'static str, Remedy, String)> {
+        let at = unit.physical_offset;
+        if seen.is_damaged(at) {
+            return Some((
+                "unit of a damaged record",
+                Remedy::Lost,
+                format!("its record at {at} is damaged or missing"),
+            ));
+        }
+        if unit.physical_end() > log_end {
+            let remedy = if self.abort { Remedy::NextStart } else { Remedy::Lost };
+            let what = format!("its record ends at {}, the commit log at {log_end}", unit.physical_end());
+            return Some(("unit behind the end of the commit log", remedy, what));
+        }
+        match self.record(at, |record| self.compare(walk, unit, record)) {
+            Ok(result) => result,
+            Err(reason) => {
+                Some(("unit that points to no record", Remedy::Rebuild, format!("at {at} in the commit log: {reason}")))
+            }
+        }
+    }
+
+    fn compare(&self, walk: &Walk<'_>, unit: &Unit, record: &RecordView<'_>) -> Option<(&'static str, Remedy, String)> {
+        let Folder { topic, id, .. } = walk.folder;
+        let at = unit.physical_offset;
+        let own = record.topic == topic && record.queue_id == *id;
+        let place = if own { Some(record.queue_offset) } else { multi_dispatch(record, topic) };
+        let Some(place) = place else {
+            let what = format!("the record at {at} belongs to queue {} of {}", record.queue_id, record.topic);
+            return Some(("unit of another queue's record", Remedy::Rebuild, what));
+        };
+        if record.size() != unit.size as usize {
+            let what = format!("it says {} bytes, the record at {at} has {}", unit.size, record.size());
+            return Some(("unit with a wrong size", Remedy::Rebuild, what));
+        }
+        if place != unit.queue_offset {
+            let what = format!("the record at {at} says it is number {place} of its queue");
+            return Some(("unit at another queue offset", Remedy::Lost, what));
+        }
+        let (hash, level) = tags_and_level(record.properties);
+        let expected = unit_code(&self.config, &walk.queue, hash, level, record.store_timestamp);
+        // The levels may have been others when it was stored, and an address in the extension is no tags code.
+        let other_levels = topic == SCHEDULE_TOPIC && unit.tags_code >= record.store_timestamp;
+        if unit.tags_code != expected && !other_levels && unit.tags_code >= i64::from(i32::MIN) {
+            let what = format!("its tags code is {}, the record's at {at} is {expected}", unit.tags_code);
+            return Some(("unit with a wrong tags code", Remedy::Rebuild, what));
+        }
+        None
+    }
+
+    /// Whether the queue has all that the log has of it.
+    fn check_queue_end(&self, walk: &Walk<'_>, seen: &Seen) -> Result<(), Finding> {
+        let Folder { topic, id, path } = walk.folder;
+        let Some(queue) = seen.queue(topic, *id).filter(|queue| queue.next > walk.next) else { return Ok(()) };
+        let redone = queue.redone.is_some_and(|redone| redone <= walk.next.max(queue.first));
+        let remedy = if redone { Remedy::NextStart } else { Remedy::Rebuild };
+        let what = format!("the queue ends at {}, the commit log has it up to {}", walk.next, queue.next);
+        let (path, position) = walk.ended.clone().unwrap_or_else(|| (path.clone(), 0));
+        Err(Finding::new("units missing at the end of a consume queue", remedy, &path, what)
+            .at(position)
+            .offset(walk.next as u64))
+    }
+}
+
+/// The place of a record in a queue that it was also put into (light message queues).
+fn multi_dispatch(record: &RecordView<'_>, topic: &str) -> Option<i64> {
+    let names = record.property(property::INNER_MULTI_DISPATCH)?;
+    let offsets = record.property(property::INNER_MULTI_QUEUE_OFFSET)?;
+    names.split(',').zip(offsets.split(',')).find(|(name, _)| *name == topic)?.1.parse().ok()
+}
+
+fn in_queue(kind: &'static str, remedy: Remedy, path: &Path, position: u64, unit: &Unit, what: String) -> Finding {
+    Finding::new(kind, remedy, path, what).at(position).offset(unit.queue_offset as u64)
+}
+
+/// The folders `<topic>/<queue id>` under a root; other names are passed over, as at loading.
+pub(super) fn queue_folders(root: &Path) -> io::Result<Vec<Folder>> {
+    let mut folders = Vec::new();
+    for topic in sub_folders(root)? {
+        let Some(name) = topic.file_name().and_then(|n| n.to_str()) else { continue };
+        for path in sub_folders(&topic)? {
+            if let Some(id) = path.file_name().and_then(|n| n.to_str()).and_then(|n| n.parse().ok()) {
+                folders.push(Folder { topic: name.to_owned(), id, path });
+            }
+        }
+    }
+    folders.sort_by(|a, b| (&a.topic, a.id).cmp(&(&b.topic, b.id)));
+    Ok(folders)
+}
+
+fn sub_folders(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(folders),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            folders.push(entry.path());
+        }
+    }
+    Ok(folders)
+}
+
+/// The first bytes of a queue's files, when they can be loaded as they are.
+pub(super) fn queue_files(dir: &Path, size: u64) -> io::Result<Result<Vec<u64>, Finding>> {
+    let mut files = Vec::new();
+    let broken = |path: &Path, what: String| {
+        Ok(Err(Finding::new("consume queue that cannot be loaded", Remedy::NextStart, path, what)))
+    };
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            continue;
+        }
+        match offset_name(&entry.path()) {
+            Some(start) => files.push((start, entry.metadata()?.len())),
+            None => return broken(&entry.path(), "its name is no offset".into()),
+        }
+    }
+    files.sort_unstable();
+    if files.last().is_some_and(|(_, len)| *len == 0) {
+        files.pop();
+    }
+    for (i, (start, len)) in files.iter().enumerate() {
+        let path = dir.join(file_name(*start));
+        if *len != size || start % size != 0 {
+            return broken(&path, format!("has {len} bytes, {size} are expected"));
+        }
+        if i > 0 && files.get(i - 1).is_some_and(|(before, _)| before + size != *start) {
+            return broken(&path, "the file before it is missing".into());
+        }
+    }
+    Ok(Ok(files.into_iter().map(|(start, _)| start).collect()))
+}

@@ -1,0 +1,150 @@
+//! Building the consume queues and the index again from the commit log.
+//!
+//! They are built in a folder of their own beside the old ones, by the same recovery that a start runs, and put into place
+//! when they are whole and on the disk. Dying at any moment leaves a store that opens: with the old queues, or between the
+//! renames with none, which the next start builds again.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::KnownTopics;
+use crate::file::sync_dir;
+use crate::guard::DirLock;
+use crate::progress::Report;
+use crate::{OpenError, Store, StoreConfig};
+
+/// Where the new files grow, under the root.
+const WORK: &str = "rebuild.tmp";
+/// What is built.
+const FOLDERS: [&str; 2] = ["consumequeue", "index"];
+/// Bytes of commit log indexed between two looks at the clock.
+const INDEX_STEP: u64 = 64 << 20;
+
+/// What was built.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rebuilt {
+    pub queues: u64,
+    /// Messages in the queues.
+    pub units: u64,
+    pub index_files: u64,
+    pub index_entries: u64,
+    /// Where the commit log ends.
+    pub log_end: u64,
+    /// The folder with the old files, when they were kept.
+    pub kept: Option<PathBuf>,
+}
+
+/// Builds consume queues and index again. With `keep_old` the old ones are moved to `rebuild.old/<time>` under the root, else
+/// they are removed at the end. The commit log is recovered as by a start.
+pub fn rebuild(config: &StoreConfig, keep_old: bool) -> Result<Rebuilt, OpenError> {
+    let root = &config.root;
+    if !root.is_dir() {
+        return Err(OpenError::bad(root, "there is no such folder".into()));
+    }
+    let _lock = DirLock::take(root)?;
+    let work = root.join(WORK);
+    let at_work = OpenError::io(&work);
+    remove(&work).map_err(&at_work)?;
+    fs::create_dir(&work).map_err(&at_work)?;
+    // Recovery decides by how the last process ended.
+    for name in ["checkpoint", "abort"] {
+        copy_if_there(&root.join(name), &work.join(name)).map_err(&at_work)?;
+    }
+    let mut rebuilt = build(config, &work)?;
+    rebuilt.kept = put_into_place(root, &work, keep_old).map_err(OpenError::io(root))?;
+    Ok(rebuilt)
+}
+
+fn build(config: &StoreConfig, work: &Path) -> Result<Rebuilt, OpenError> {
+    let at_work = OpenError::io(work);
+    let topics = Arc::new(KnownTopics::read(&config.root));
+    let store = Store::open(builder(config, work), topics, Box::new(()))?;
+    let end = store.positions.confirmed();
+    store.queues.save_all().map_err(&at_work)?;
+    let mut report = Report::new(config.screen.clone());
+    while store.index.enabled() && store.index.position() < end {
+        let to = store.index.position().max(store.log.min_offset()) + INDEX_STEP;
+        store.index.catch_up(&store.log, to.min(end)).map_err(&at_work)?;
+        report.tick(|| format!("index: at {} of {end}", store.index.position()));
+    }
+    let queues = store.queues.all();
+    let (index_files, index_entries) = store.index.totals();
+    let rebuilt = Rebuilt {
+        queues: queues.len() as u64,
+        units: queues.iter().map(|queue| (queue.end() - queue.min()).max(0) as u64).sum(),
+        index_files,
+        index_entries,
+        log_end: end,
+        kept: None,
+    };
+    store.close();
+    if work.join("abort").exists() {
+        return Err(OpenError::bad(work, "the new files could not be written to the end; the log says why".into()));
+    }
+    Ok(rebuilt)
+}
+
+/// A store that builds in `work` and deletes nothing of the commit log.
+fn builder(config: &StoreConfig, work: &Path) -> StoreConfig {
+    StoreConfig {
+        root: work.to_path_buf(),
+        commit_log_paths: config.commit_log_dirs(),
+        file_reserved_time: Duration::from_secs(u32::MAX.into()),
+        clean_file_forcibly: false,
+        disk_max_used_space_ratio: u32::MAX,
+        disk_space_clean_forcibly_ratio: u32::MAX,
+        disk_space_warning_level_ratio: u32::MAX,
+        ..config.clone()
+    }
+}
+
+fn put_into_place(root: &Path, work: &Path, keep_old: bool) -> io::Result<Option<PathBuf>> {
+    let old = root.join("rebuild.old").join(chrono::Local::now().format("%Y%m%d%H%M%S%3f").to_string());
+    fs::create_dir_all(&old)?;
+    for name in FOLDERS {
+        sync_dir(&work.join(name))?;
+        rename_if_there(&root.join(name), &old.join(name))?;
+        fs::rename(work.join(name), root.join(name))?;
+    }
+    // The marks speak of the new files, so they come last; until then those of the old ones are true of the new ones too.
+    fs::rename(work.join("checkpoint"), root.join("checkpoint"))?;
+    sync_dir(root)?;
+    remove_file(&root.join("abort"))?;
+    remove(work)?;
+    if !keep_old {
+        remove(&old)?;
+    }
+    sync_dir(root)?;
+    Ok(keep_old.then_some(old))
+}
+
+fn copy_if_there(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::copy(from, to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn remove(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
