@@ -371,6 +371,12 @@ pub fn store_config(config: &BrokerSettings, root: &Path) -> StoreConfig {
     if config.service.log_folder.is_some() {
         store.screen = Some(Arc::new(|line| eprintln!("{line}")));
     }
+    store.enable_compaction = keys.enable_compaction;
+    store.compaction_file_size = keys.compaction_mapped_file_size;
+    store.compaction_queue_file_size = keys.compaction_cq_mapped_file_size;
+    store.compaction_interval = ms(keys.compaction_schedule_internal);
+    store.compaction_threads = keys.compaction_thread_num as usize;
+    store.max_offset_map_size = keys.max_offset_map_size as usize;
     if let Ok(levels) = DelayLevels::parse(&keys.message_delay_level) {
         store.delay_levels_ms = (1..=levels.max_level()).map(|level| levels.delay_ms(level)).collect();
     }

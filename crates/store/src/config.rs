@@ -112,6 +112,19 @@ pub struct StoreConfig {
     /// `messageDelayLevel`: milliseconds of level 1, 2, …
     pub delay_levels_ms: Vec<i64>,
 
+    /// `enableCompaction`.
+    pub enable_compaction: bool,
+    /// `compactionMappedFileSize`, bytes; rounded as Java does.
+    pub compaction_file_size: u64,
+    /// `compactionCqMappedFileSize`, bytes; rounded down to whole units.
+    pub compaction_queue_file_size: u64,
+    /// `compactionScheduleInternal`.
+    pub compaction_interval: Duration,
+    /// `compactionThreadNum`: rounds at the same time; no more than there are cores.
+    pub compaction_threads: usize,
+    /// `maxOffsetMapSize`: bytes of the tables of keys of all rounds at the same time.
+    pub max_offset_map_size: usize,
+
     /// Appended bytes that may wait for `write_out` before appends are refused as busy.
     pub max_unwritten_bytes: usize,
     /// Queue files kept open at once.
@@ -188,6 +201,12 @@ impl StoreConfig {
                 60 * MINUTE,
                 120 * MINUTE,
             ],
+            enable_compaction: true,
+            compaction_file_size: 104_857_600,
+            compaction_queue_file_size: 10_485_760,
+            compaction_interval: Duration::from_secs(15 * 60),
+            compaction_threads: 6,
+            max_offset_map_size: 104_857_600,
             max_unwritten_bytes: 64 << 20,
             max_open_queue_files: 1024,
             screen: None,

@@ -4,11 +4,12 @@
 //! first. What a crash takes with the tail is dispatched again from the commit log. A queue nobody uses holds no file and no
 //! memory but this struct.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::compaction::CompactionLog;
 use crate::read::Unit;
 
 /// Bytes of a unit.
@@ -70,6 +71,8 @@ pub(crate) struct ConsumeQueue {
     end: AtomicI64,
     min: AtomicI64,
     dead: AtomicBool,
+    /// Its compacted log, once somebody has asked whether its topic is compacted.
+    pub(crate) compaction: OnceLock<Option<Box<CompactionLog>>>,
     state: Mutex<State>,
 }
 
@@ -128,6 +131,7 @@ impl ConsumeQueue {
             end: AtomicI64::new(0),
             min: AtomicI64::new(0),
             dead: AtomicBool::new(false),
+            compaction: OnceLock::new(),
             state: Mutex::new(state),
         }
     }

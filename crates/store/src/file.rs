@@ -28,6 +28,11 @@ pub trait Faults: Send + Sync {
         let _ = path;
         Ok(())
     }
+    /// Asked before a name of a compacted log's file is changed or removed.
+    fn before_change(&self, path: &Path) -> io::Result<()> {
+        let _ = path;
+        Ok(())
+    }
 }
 
 /// An open file of the store that is written at given positions.

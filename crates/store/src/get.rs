@@ -5,7 +5,7 @@ use rustix::io::ReadWriteFlags;
 
 use crate::consume_queue::ConsumeQueue;
 use crate::queues::UnitRead;
-use crate::{GetRequest, GetResult, GetStatus, Store, Unit};
+use crate::{GetRequest, GetResult, GetStatus, Store, StoreConfig, Unit};
 
 /// Data this close to the end of the log is taken to be in memory without asking; less on small machines.
 const SURELY_RESIDENT: u64 = 256 << 20;
@@ -25,16 +25,25 @@ enum Stop {
 }
 
 /// How many messages and bytes fit, by Java's four limits.
-struct Limits {
-    messages: usize,
+pub(crate) struct Limits {
+    pub(crate) messages: usize,
     bytes: usize,
     memory: (usize, usize),
     disk: (usize, usize),
 }
 
 impl Limits {
+    pub(crate) fn new(config: &StoreConfig, request: &GetRequest<'_>) -> Self {
+        Limits {
+            messages: request.max_messages.max(1),
+            bytes: request.max_bytes.clamp(LEAST_BYTES, MOST_BYTES),
+            memory: (config.max_transfer_count_in_memory, config.max_transfer_bytes_in_memory),
+            disk: (config.max_transfer_count_on_disk, config.max_transfer_bytes_on_disk),
+        }
+    }
+
     /// Whether one more message of `size` bytes would be too much.
-    fn full(&self, count: usize, bytes: usize, size: usize, in_memory: bool) -> bool {
+    pub(crate) fn full(&self, count: usize, bytes: usize, size: usize, in_memory: bool) -> bool {
         if count == 0 {
             return false;
         }
@@ -62,6 +71,10 @@ impl Store {
             result.next_offset = correct(0);
             return result;
         };
+        if let Some(log) = self.compacted(&queue) {
+            self.get_compacted(&queue, log, request, &mut result);
+            return result;
+        }
         let (min, max) = (queue.min(), queue.end());
         (result.min_offset, result.max_offset) = (min, max);
         let (status, next) = match offset {
@@ -79,12 +92,7 @@ impl Store {
     }
 
     fn collect(&self, queue: &ConsumeQueue, request: &GetRequest<'_>, result: &mut GetResult) {
-        let limits = Limits {
-            messages: request.max_messages.max(1),
-            bytes: request.max_bytes.clamp(LEAST_BYTES, MOST_BYTES),
-            memory: (self.config.max_transfer_count_in_memory, self.config.max_transfer_bytes_in_memory),
-            disk: (self.config.max_transfer_count_on_disk, self.config.max_transfer_bytes_on_disk),
-        };
+        let limits = Limits::new(&self.config, request);
         let scan = (self.config.max_filter_message_size / 20).max(request.max_messages) as i64;
         let (mut next, end) = (request.offset, (request.offset + scan).min(result.max_offset));
         let mut units = Vec::with_capacity(UNITS_AT_ONCE);
@@ -169,7 +177,7 @@ impl Store {
     }
 
     /// The record of a unit; `None` when it is gone or is no record of that size.
-    fn record(&self, unit: &Unit, resident: bool) -> Option<Bytes> {
+    pub(crate) fn record(&self, unit: &Unit, resident: bool) -> Option<Bytes> {
         let size = unit.size as usize;
         if unit.physical_end() > self.positions.written() {
             return None;
@@ -207,7 +215,7 @@ impl Store {
     }
 
     /// How far behind the end of the log data counts as being in memory.
-    fn in_memory_bytes(&self) -> u64 {
+    pub(crate) fn in_memory_bytes(&self) -> u64 {
         self.memory_bytes / 100 * self.config.access_in_memory_max_ratio
     }
 
@@ -231,12 +239,12 @@ impl Store {
 
     /// First readable offset; 0 for a queue that does not exist.
     pub fn min_offset(&self, topic: &str, queue: i32) -> i64 {
-        self.queues.get(topic, queue).map_or(0, |q| q.min())
+        self.queues.get(topic, queue).map_or(0, |q| self.readable_range(&q).0)
     }
 
     /// The offset the next readable message will get; 0 for a queue that does not exist.
     pub fn max_offset(&self, topic: &str, queue: i32) -> i64 {
-        self.queues.get(topic, queue).map_or(0, |q| q.end())
+        self.queues.get(topic, queue).map_or(0, |q| self.readable_range(&q).1)
     }
 
     /// Queue ids of a topic that have messages, ascending.

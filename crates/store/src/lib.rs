@@ -9,6 +9,7 @@ mod aside;
 mod batch_unit;
 mod checkpoint;
 mod commit_log;
+mod compaction;
 mod config;
 mod consume_queue;
 mod counters;
@@ -42,6 +43,7 @@ pub(crate) const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 pub use append::{
     Append, AppendBatch, Appended, AppendedBatch, BatchItem, FlushError, PutError, PutStatus, WriteError,
 };
+pub use compaction::CompactionRound;
 pub use config::{FlushDiskType, StoreConfig};
 pub use file::Faults;
 pub use progress::Screen;

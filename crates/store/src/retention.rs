@@ -105,6 +105,7 @@ impl Store {
     fn delete_files(&self, now: i64, at_once: bool) -> usize {
         let keep_ms = self.config.file_reserved_time.as_millis() as i64;
         let mut removed = 0;
+        let mut copied = None;
         while removed < self.config.delete_file_batch_max {
             let segments = self.log.segments();
             // Never the last: it is being written.
@@ -113,6 +114,10 @@ impl Store {
                 break;
             }
             if first.end() > self.positions.flushed() {
+                break;
+            }
+            if first.end() > *copied.get_or_insert_with(|| self.copied_until()) {
+                tracing::warn!(path = %first.file.path().display(), "kept, because messages in it are not in their compacted log yet");
                 break;
             }
             if let Err(error) = self.log.remove_first() {
@@ -170,8 +175,10 @@ impl Store {
         (Usage { commit_log, consume_queue: used_percent(&self.queues.root) }, full.collect())
     }
 
-    /// Removes the queues of a topic. Its records stay in the commit log until retention takes them.
+    /// Removes the queues of a topic, and what it has been compacted to. Its records stay in the commit log until retention takes them.
     pub fn delete_topic(&self, topic: &str) -> io::Result<bool> {
+        let queues: Vec<_> = self.queues.all().into_iter().filter(|queue| &*queue.topic == topic).collect();
+        self.compaction.delete_topic(topic, &queues)?;
         self.queues.delete_topic(topic)
     }
 
@@ -182,7 +189,7 @@ impl Store {
             if keep(&topic) {
                 continue;
             }
-            match self.queues.delete_topic(&topic) {
+            match self.delete_topic(&topic) {
                 Ok(_) => removed.push(topic.to_string()),
                 Err(error) => tracing::error!(%topic, %error, "cannot remove the queues of an unused topic"),
             }
@@ -196,7 +203,9 @@ impl Store {
         let mut removed = 0;
         for queue in self.queues.all() {
             let last = queue.state().max_physical;
-            if keep(&queue.topic) || last == 0 || last > min || queue.end() == 0 {
+            // What a compacted topic holds does not depend on the commit log, and its offsets must go on.
+            let compacted = self.compacted(&queue).is_some();
+            if keep(&queue.topic) || compacted || last == 0 || last > min || queue.end() == 0 {
                 continue;
             }
             match self.queues.delete_queue(&queue) {

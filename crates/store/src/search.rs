@@ -34,12 +34,17 @@ impl Store {
     /// Store time of the message at a queue offset, milliseconds since 1970; −1 when it does not exist.
     pub fn store_time_at(&self, topic: &str, queue: i32, offset: i64) -> i64 {
         let Some(queue) = self.queues.get(topic, queue) else { return -1 };
-        if offset < queue.min() { -1 } else { self.time_at(&queue, offset).unwrap_or(-1) }
+        let there = if offset < queue.min() { None } else { self.time_at(&queue, offset) };
+        let compacted = || self.compacted_time(&queue, offset).filter(|(at, _)| *at == offset);
+        there.or_else(|| Some(compacted()?.1)).unwrap_or(-1)
     }
 
     /// Store time of the first message of a queue, milliseconds since 1970; −1 when it has none.
     pub fn earliest_time(&self, topic: &str, queue: i32) -> i64 {
         let Some(queue) = self.queues.get(topic, queue) else { return -1 };
+        if let Some((_, time)) = self.compacted_time(&queue, 0) {
+            return time;
+        }
         self.time_at(&queue, queue.min()).unwrap_or(-1)
     }
 
@@ -58,6 +63,9 @@ impl Store {
     /// 0 for a queue that does not exist.
     pub fn offset_by_time(&self, topic: &str, queue: i32, timestamp: i64, boundary: Boundary) -> i64 {
         let Some(queue) = self.queues.get(topic, queue) else { return 0 };
+        if let Some(log) = self.compacted(&queue) {
+            return self.compacted_by_time(&queue, log, timestamp, boundary);
+        }
         let (min, max) = (queue.min(), queue.end());
         // Messages that are gone count as older than any time.
         let before = |at: i64, limit: i64| self.time_at(&queue, at).is_none_or(|t| t < limit);

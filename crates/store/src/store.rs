@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use crate::checkpoint::{Checkpoint, Progress, boot_id};
 use crate::commit_log::CommitLog;
+use crate::compaction::{Compaction, Schedule};
 use crate::counters::Counters;
 use crate::flush::Waiter;
 use crate::gate::Gate;
@@ -64,6 +65,7 @@ pub struct Store {
     pub(crate) log: CommitLog,
     pub(crate) queues: Queues,
     pub(crate) index: Index,
+    pub(crate) compaction: Compaction,
     pub(crate) positions: Positions,
     pub(crate) gate: Gate,
     pub(crate) counters: Counters,
@@ -90,6 +92,7 @@ pub struct Store {
     pub(crate) queue_signal: Arc<Signal>,
     pub(crate) index_signal: Arc<Signal>,
     pub(crate) clean_signal: Arc<Signal>,
+    pub(crate) compaction_signal: Arc<Signal>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 
     checkpoint: Mutex<(Checkpoint, Progress)>,
@@ -162,6 +165,8 @@ impl Store {
             queue_signal: Arc::default(),
             index_signal: Arc::default(),
             clean_signal: Arc::default(),
+            compaction_signal: Arc::default(),
+            compaction: Compaction::new(&config, exit == LastExit::Clean),
             threads: Mutex::default(),
             checkpoint: Mutex::new((checkpoint, progress)),
             abort,
@@ -176,6 +181,7 @@ impl Store {
         });
         // What recovery found may never have been synced.
         store.sync_recovered(found.from).map_err(OpenError::io(&root))?;
+        store.load_compaction()?;
         store.start_threads().map_err(OpenError::io(&root))?;
         Ok(store)
     }
@@ -201,6 +207,11 @@ impl Store {
             store.config.clean_resource_interval
         })?;
         self.threads.lock().extend([flush, queues, index, clean]);
+        if self.compaction.enabled {
+            let mut schedule = Schedule::new(self.config.compaction_interval);
+            let pass = move |store: &Store| store.compaction_pass(&mut schedule);
+            self.threads.lock().push(self.spawn("store-compact", &self.compaction_signal, pass)?);
+        }
         Ok(())
     }
 
@@ -327,9 +338,9 @@ impl Store {
     }
 
     fn stop_threads(&self) {
-        for signal in [&self.flush_signal, &self.queue_signal, &self.index_signal, &self.clean_signal] {
-            signal.stop();
-        }
+        let signals =
+            [&self.flush_signal, &self.queue_signal, &self.index_signal, &self.clean_signal, &self.compaction_signal];
+        signals.into_iter().for_each(|signal| signal.stop());
         let me = std::thread::current().id();
         for thread in std::mem::take(&mut *self.threads.lock()) {
             // A background thread may be the one that drops the store.
@@ -352,6 +363,8 @@ impl Store {
             // It is caught up at the next start.
             tracing::warn!(%error, "the key index is incomplete");
         }
+        // What is missing is copied after the next start.
+        self.copied_until();
         {
             let mut checkpoint = self.checkpoint.lock();
             let end = self.positions.confirmed();

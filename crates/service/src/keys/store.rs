@@ -230,18 +230,18 @@ crate::config! {
         "minInSyncReplicas" min_in_sync_replicas: u32 = 1, live, important;
         /// Lower `inSyncReplicas` to the replicas that are there.
         "enableAutoInSyncReplicas" enable_auto_in_sync_replicas: bool = false, live, important;
-        /// Keep only the last message of each key in topics with cleanup.policy COMPACTION.
+        /// Keep only the last message of each key in topics with cleanup.policy COMPACTION, and serve them from logs of their own.
         "enableCompaction" enable_compaction: bool = true, fixed;
-        /// Bytes of a file of a compacted log.
+        /// Bytes of a file of a compacted log; rounded to a multiple of its queue's files, of which it has five at least.
         "compactionMappedFileSize" compaction_mapped_file_size: u64 = 104_857_600, fixed;
-        /// Bytes of a file of its queue.
+        /// Bytes of a file of its queue; rounded down to whole entries of 46 bytes.
         "compactionCqMappedFileSize" compaction_cq_mapped_file_size: u64 = 10_485_760, fixed;
         /// Milliseconds between rounds of compaction.
         "compactionScheduleInternal" compaction_schedule_internal: u32 = 900000, fixed;
-        /// Bytes of the table of keys of one round.
+        /// Bytes of the tables of keys of all rounds that run at the same time. What does not fit is left to the next round.
         "maxOffsetMapSize" max_offset_map_size: u32 = 104857600, fixed;
-        /// Threads of compaction.
-        "compactionThreadNum" compaction_thread_num: u32 = 6, ignored;
+        /// Queues that are compacted at the same time; no more than there are cores.
+        "compactionThreadNum" compaction_thread_num: u32 = 6, fixed;
         /// Swap mappings of old files. Nothing reads it in Java either.
         "mappedFileSwapEnable" mapped_file_swap_enable: bool = true, ignored;
     }

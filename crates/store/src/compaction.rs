@@ -1,0 +1,183 @@
+//! Topics of which only the last message of each key is kept (`cleanup.policy=COMPACTION`).
+
+mod files;
+mod load;
+mod log;
+mod pair;
+mod positions;
+mod round;
+mod serve;
+mod swap;
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::consume_queue::ConsumeQueue;
+use crate::file::Faults;
+use crate::{StoreConfig, TopicKinds};
+use files::{Folder, Sizes};
+use positions::Positions;
+
+pub(crate) use log::CompactionLog;
+pub use round::CompactionRound;
+
+/// What all compacted logs of a store share.
+pub(crate) struct Compaction {
+    pub(crate) enabled: bool,
+    root: PathBuf,
+    faults: Option<Arc<dyn Faults>>,
+    sizes: Sizes,
+    threads: usize,
+    map_bytes: usize,
+    positions: Arc<Positions>,
+    /// New logs may believe their files: the last stop was clean and the store is being opened.
+    trusted: AtomicBool,
+    /// The queues whose logs are followed.
+    followed: Mutex<Vec<Arc<ConsumeQueue>>>,
+}
+
+/// When the thread of compaction does what.
+pub(crate) struct Schedule {
+    next_round: Instant,
+    next_look: Instant,
+    next_sync: Instant,
+}
+
+impl Schedule {
+    pub(crate) fn new(interval: Duration) -> Self {
+        let now = Instant::now();
+        Schedule { next_round: now + interval, next_look: now, next_sync: now }
+    }
+}
+
+impl Compaction {
+    pub(crate) fn new(config: &StoreConfig, trusted: bool) -> Self {
+        let root = config.root.join("compaction");
+        let folder = Folder { log: root.clone(), queue: root.clone(), faults: config.faults.clone() };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = config.compaction_threads.clamp(1, cores);
+        Compaction {
+            enabled: config.enable_compaction,
+            faults: config.faults.clone(),
+            sizes: Sizes::new(config.compaction_file_size, config.compaction_queue_file_size),
+            threads,
+            map_bytes: config.max_offset_map_size / threads,
+            positions: Arc::new(Positions::load(folder)),
+            trusted: AtomicBool::new(trusted),
+            followed: Mutex::default(),
+            root,
+        }
+    }
+
+    /// The log of a queue; `None` when its topic is not compacted.
+    pub(crate) fn log_of<'a>(&self, queue: &'a ConsumeQueue, topics: &dyn TopicKinds) -> Option<&'a CompactionLog> {
+        let make = || {
+            let compacted = self.enabled && topics.is_compaction(&queue.topic);
+            compacted.then(|| Box::new(self.make(queue)))
+        };
+        queue.compaction.get_or_init(make).as_deref()
+    }
+
+    fn make(&self, queue: &ConsumeQueue) -> CompactionLog {
+        let place = |kind: &str| self.root.join(kind).join(&*queue.topic).join(queue.id.to_string());
+        CompactionLog {
+            topic: queue.topic.clone(),
+            id: queue.id,
+            folder: Folder { log: place("compactionLog"), queue: place("compactionCq"), faults: self.faults.clone() },
+            sizes: self.sizes,
+            map_bytes: self.map_bytes,
+            positions: self.positions.clone(),
+            writing: Mutex::default(),
+            round: Mutex::default(),
+            state: RwLock::default(),
+            trusted: AtomicBool::new(self.trusted.load(Ordering::Acquire)),
+            suspected: AtomicBool::new(false),
+            dead: AtomicBool::new(false),
+        }
+    }
+
+    /// Topic and id of the queues that have files.
+    pub(crate) fn on_disk(&self) -> io::Result<Vec<(String, i32)>> {
+        let mut found = Vec::new();
+        for topic in names(&self.root.join("compactionLog"))? {
+            for queue in names(&self.root.join("compactionLog").join(&topic))? {
+                found.extend(queue.parse().ok().map(|id| (topic.clone(), id)));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Removes the files of a topic.
+    pub(crate) fn delete_topic(&self, topic: &str, queues: &[Arc<ConsumeQueue>]) -> io::Result<()> {
+        for queue in queues {
+            // Nobody makes a log for it from now on.
+            if let Some(log) = queue.compaction.get_or_init(|| None) {
+                log.delete()?;
+            }
+        }
+        for kind in ["compactionLog", "compactionCq"] {
+            match fs::remove_dir_all(self.root.join(kind).join(topic)) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+                _ => {}
+            }
+        }
+        self.positions.forget_topic(topic)
+    }
+
+    /// Compacts the logs that have something new, several at once. `stop` ends it early.
+    fn compact(
+        &self,
+        queues: &[Arc<ConsumeQueue>],
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Vec<io::Result<CompactionRound>> {
+        let next = AtomicUsize::new(0);
+        let results = Mutex::new(Vec::new());
+        let work = || {
+            while let Some(queue) = queues.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop()) {
+                let Some(log) = queue.compaction.get().and_then(|log| log.as_deref()) else { continue };
+                let result = log.compact(stop);
+                match &result {
+                    Ok(round) if round.kept + round.dropped > 0 => tracing::info!(
+                        topic = %queue.topic, queue = queue.id, kept = round.kept, dropped = round.dropped, "compacted"
+                    ),
+                    Ok(_) => {}
+                    Err(error) if log.is_dead() || stop() => tracing::debug!(%error, "a round was given up"),
+                    Err(error) => {
+                        tracing::error!(topic = %queue.topic, queue = queue.id, %error, "compaction failed; the files stay as they were");
+                        log.suspect(error);
+                    }
+                }
+                results.lock().push(result);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.threads.min(queues.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        results.into_inner()
+    }
+}
+
+/// Names of the sub-folders.
+fn names(dir: &std::path::Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(dir) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            names.extend(entry.file_name().into_string().ok());
+        }
+    }
+    Ok(names)
+}
