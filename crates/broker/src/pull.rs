@@ -352,6 +352,7 @@ fn reset_offset(broker: &Broker, pull: &Pull<'_>) -> Option<GetResult> {
         min_offset: broker.store.min_offset(pull.topic, pull.header.queue_id),
         max_offset: broker.store.max_offset(pull.topic, pull.header.queue_id),
         messages: Vec::new(),
+        count: 0,
         bytes: 0,
         cold: false,
         suggest_slave: false,
@@ -463,7 +464,7 @@ fn answer(
         group_sys_flag: admitted.group.group_sys_flag,
     };
     if response_code == code::SUCCESS {
-        let (messages, bytes) = (result.messages.len() as u64, result.bytes as u64);
+        let (messages, bytes) = (result.count as u64, result.bytes as u64);
         broker.stats.got(messages, bytes);
         broker.stats.group_got(pull.group, pull.topic, messages, bytes);
     } else {

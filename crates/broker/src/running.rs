@@ -168,6 +168,7 @@ fn refuse_unsupported(config: &BrokerSettings) -> Result<(), StartError> {
         // Room for one record of the smallest useful size and the mark of the end.
         ("mappedFileSizeCommitLog", config.store.mapped_file_size_commit_log, 4096),
         ("mappedFileSizeConsumeQueue", config.store.mapped_file_size_consume_queue, 20),
+        ("mapperFileSizeBatchConsumeQueue", config.store.mapper_file_size_batch_consume_queue, 46),
     ] {
         if value < least {
             return Err(StartError::TooSmall { key, value, least });
@@ -327,6 +328,7 @@ pub fn store_config(config: &BrokerSettings, root: &Path) -> StoreConfig {
     store.read_only_commit_log_paths = keys.read_only_commit_log_paths().into_iter().map(PathBuf::from).collect();
     store.commit_log_file_size = keys.mapped_file_size_commit_log;
     store.consume_queue_file_size = keys.consume_queue_file_size();
+    store.batch_consume_queue_file_size = keys.mapper_file_size_batch_consume_queue;
     store.flush_disk_type = match keys.flush_disk_type {
         FlushDiskType::SyncFlush => store::FlushDiskType::Sync,
         FlushDiskType::AsyncFlush => store::FlushDiskType::Async,

@@ -276,15 +276,16 @@ impl<'s> Job<'s, '_> {
         if level > 0 {
             return Err(send_answer::illegal(broker));
         }
+        if found.uniq_key.is_some() && self.topic.attributes.get("queue.type").is_some_and(|kind| kind == "BatchCQ") {
+            return self.store_inner_batch(&found);
+        }
         let limit = broker.store_config().max_message_size as usize;
         if self.body.len() > limit {
             let remark =
                 format!("message body size exceeded, msg body size: {}, maxMessageSize: {limit}", self.body.len());
             return Err(Refusal::system(remark));
         }
-        let items: Vec<BatchItem<'_>> = batch_items(self.body)
-            .collect::<Result<_, _>>()
-            .map_err(|error| Refusal::new(code::MESSAGE_ILLEGAL, error.to_string()))?;
+        let items = self.items()?;
         let appended = broker.store.append_batch(&AppendBatch {
             topic,
             queue_id: self.queue_id,
@@ -307,6 +308,50 @@ impl<'s> Job<'s, '_> {
             topic: Some(self.topic.clone()),
         };
         Ok((stored, found.uniq_key.map(Cow::Borrowed)))
+    }
+
+    /// The whole batch as one record, which consumers take apart.
+    fn store_inner_batch(&self, found: &SendProperties<'s>) -> Result<Stored<'s>, Refusal> {
+        let (broker, send) = (self.broker, self.send);
+        let count = i16::try_from(self.items()?.len()).map_err(|_| send_answer::illegal(broker))?;
+        let text = send.properties.as_deref().unwrap_or_default().as_bytes();
+        let mut stored_text = Properties { text: Cow::Borrowed(text) };
+        if found.needs_cleaning {
+            cleaned(stored_text.edit(), text);
+        }
+        let message = Append {
+            topic: send.topic.as_ref(),
+            queue_id: self.queue_id,
+            flag: send.flag,
+            sys_flag: self.sys_flag(),
+            born_timestamp: send.born_timestamp,
+            born_host: self.conn.remote_addr(),
+            store_host: broker.store_host,
+            reconsume_times: send.reconsume_times.unwrap_or(0),
+            prepared_transaction_offset: 0,
+            body: self.body,
+            properties: &stored_text.text,
+            more_properties: broker.pairs.as_bytes(),
+        };
+        let appended = broker.store.append_inner_batch(&message, count);
+        let appended = appended.map_err(|error| send_answer::put_refusal(broker, &error))?;
+        let stored = StoredSend {
+            places: Places::Inner(appended.physical_offset),
+            queue_id: self.queue_id,
+            queue_offset: appended.queue_offset,
+            messages: count as u32,
+            bytes: appended.len,
+            ticket: appended.end,
+            waits_for_flush: found.waits_for_store(),
+            topic: Some(self.topic.clone()),
+        };
+        Ok((stored, found.uniq_key.map(Cow::Borrowed)))
+    }
+
+    fn items(&self) -> Result<Vec<BatchItem<'_>>, Refusal> {
+        batch_items(self.body)
+            .collect::<Result<_, _>>()
+            .map_err(|error| Refusal::new(code::MESSAGE_ILLEGAL, error.to_string()))
     }
 
     fn delay_level(&self, found: &SendProperties<'_>) -> Result<i32, Refusal> {

@@ -18,6 +18,8 @@ use crate::context::Refusal;
 pub enum Places {
     One(u64),
     Many(Vec<u64>),
+    /// One record for all messages of an inner batch.
+    Inner(u64),
 }
 
 /// The fields of the answer to a stored send.
@@ -35,7 +37,9 @@ pub struct SentFields<'a> {
 impl WriteFields for SentFields<'_> {
     fn write_fields(&self, out: &mut FieldWriter<'_>) {
         match self.places {
-            Places::One(place) => out.text("msgId", MessageId::new(self.store_host, *place as i64).as_str()),
+            Places::One(place) | Places::Inner(place) => {
+                out.text("msgId", MessageId::new(self.store_host, *place as i64).as_str())
+            }
             Places::Many(places) => {
                 let ids: Vec<String> =
                     places.iter().map(|place| MessageId::new(self.store_host, *place as i64).to_string()).collect();
@@ -46,6 +50,9 @@ impl WriteFields for SentFields<'_> {
         out.int("queueOffset", self.queue_offset);
         if let Some(id) = self.transaction_id {
             out.text("transactionId", id);
+            if matches!(self.places, Places::Inner(_)) {
+                out.text("batchUniqId", id);
+            }
         }
         Common { region: self.region, trace_on: self.trace_on }.write_fields(out);
     }

@@ -32,6 +32,8 @@ pub struct StoreConfig {
     pub commit_log_file_size: u64,
     /// `mappedFileSizeConsumeQueue`, bytes; rounded up to whole units.
     pub consume_queue_file_size: u64,
+    /// `mapperFileSizeBatchConsumeQueue`, bytes; rounded up to whole units.
+    pub batch_consume_queue_file_size: u64,
 
     pub flush_disk_type: FlushDiskType,
     /// `flushIntervalCommitLog`.
@@ -145,6 +147,7 @@ impl StoreConfig {
             read_only_commit_log_paths: Vec::new(),
             commit_log_file_size: 1 << 30,
             consume_queue_file_size: 6_000_000,
+            batch_consume_queue_file_size: 13_800_000,
             flush_disk_type: FlushDiskType::Async,
             flush_interval_commit_log: Duration::from_millis(500),
             flush_commit_log_least_pages: 4,

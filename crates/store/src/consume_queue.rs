@@ -1,4 +1,7 @@
-//! One consume queue: units of 20 bytes, `8 physical offset | 4 size | 8 tags code`, at byte `20 * queue offset`.
+//! One consume queue, of one of two kinds. A plain queue has units of 20 bytes, `8 physical offset | 4 size | 8 tags code`, at
+//! byte `20 * queue offset`. A batch queue has units of 46 bytes for records of one or more messages, one behind another
+//! from byte 0, and each says which queue offsets it covers. The *index* of a unit is its place in the files: in a plain queue
+//! the queue offset.
 //!
 //! New units stay in memory (the tail) and are written to the files in batches by the queue thread; readers look in the tail
 //! first. What a crash takes with the tail is dispatched again from the commit log. A queue nobody uses holds no file and no
@@ -9,17 +12,48 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::batch_unit::{BATCH_UNIT, BatchUnit};
 use crate::compaction::CompactionLog;
-use crate::read::Unit;
+use crate::read::{QueueType, Unit};
 
-/// Bytes of a unit.
+/// Bytes of a plain unit.
 pub(crate) const UNIT: usize = 20;
 /// Size value of the units that fill the file of a queue that was created at an offset other than 0.
 pub(crate) const FILLER_SIZE: u32 = 0x7FFF_FFFF;
 /// Written units the tail keeps for readers that follow closely.
 const KEEP_UNITS: usize = 1024;
 
-pub(crate) fn encode_unit(physical: u64, size: u32, tags_code: i64) -> [u8; UNIT] {
+impl QueueType {
+    /// Bytes of a unit.
+    pub(crate) fn unit_len(self) -> usize {
+        match self {
+            QueueType::Simple => UNIT,
+            QueueType::Batch => BATCH_UNIT,
+        }
+    }
+
+    /// Reads the unit at an index; what is none becomes a unit that is not valid.
+    pub(crate) fn decode(self, index: i64, bytes: &[u8]) -> Unit {
+        match self {
+            QueueType::Simple => decode_unit(index, bytes),
+            QueueType::Batch => BatchUnit::decode(bytes).map_or_else(|| decode_unit(index, &[]), Unit::from),
+        }
+    }
+}
+
+impl From<BatchUnit> for Unit {
+    fn from(unit: BatchUnit) -> Self {
+        Unit {
+            queue_offset: unit.base,
+            physical_offset: unit.physical_offset,
+            size: unit.size,
+            tags_code: unit.tags_code,
+            count: unit.count,
+        }
+    }
+}
+
+fn encode_unit(physical: u64, size: u32, tags_code: i64) -> [u8; UNIT] {
     let mut out = [0; UNIT];
     out[..8].copy_from_slice(&physical.to_be_bytes());
     out[8..12].copy_from_slice(&size.to_be_bytes());
@@ -27,8 +61,8 @@ pub(crate) fn encode_unit(physical: u64, size: u32, tags_code: i64) -> [u8; UNIT
     out
 }
 
-/// Reads a unit; `bytes` shorter than one give zeros, which is no valid unit.
-pub(crate) fn decode_unit(queue_offset: i64, bytes: &[u8]) -> Unit {
+/// Reads a plain unit; `bytes` shorter than one give zeros, which is no valid unit.
+fn decode_unit(queue_offset: i64, bytes: &[u8]) -> Unit {
     let mut raw = [0; UNIT];
     if let Some(bytes) = bytes.get(..UNIT) {
         raw.copy_from_slice(bytes);
@@ -39,6 +73,7 @@ pub(crate) fn decode_unit(queue_offset: i64, bytes: &[u8]) -> Unit {
         physical_offset: u64::from_be_bytes([a, b, c, d, e, f, g, h]),
         size: u32::from_be_bytes([s0, s1, s2, s3]),
         tags_code: i64::from_be_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
+        count: 1,
     }
 }
 
@@ -49,6 +84,11 @@ impl Unit {
 
     pub(crate) fn is_filler(&self) -> bool {
         self.size == FILLER_SIZE && self.physical_offset == 0
+    }
+
+    /// Queue offset after the record's last message.
+    pub(crate) fn end(&self) -> i64 {
+        self.queue_offset + i64::from(self.count)
     }
 
     /// End of the record in the commit log; 0 for fillers.
@@ -62,6 +102,7 @@ pub(crate) struct ConsumeQueue {
     pub(crate) uid: u32,
     pub(crate) topic: Arc<str>,
     pub(crate) id: i32,
+    pub(crate) kind: QueueType,
     /// Java hash of `topic#`, from which key hashes go on.
     pub(crate) key_prefix: i32,
     /// SCHEDULE_TOPIC_XXXX: the tags code is the deliver time.
@@ -81,9 +122,9 @@ pub(crate) struct State {
     /// First byte of each file, ascending.
     pub(crate) files: Vec<u64>,
     tail: Vec<u8>,
-    /// Offset of the tail's first unit.
+    /// Index of the tail's first unit.
     tail_start: i64,
-    /// Units below are in the files.
+    /// Units below this index are in the files.
     saved: i64,
     /// End of the last unit's record.
     pub(crate) max_physical: u64,
@@ -108,7 +149,7 @@ pub(crate) enum Put {
 }
 
 impl ConsumeQueue {
-    pub(crate) fn new(uid: u32, topic: Arc<str>, id: i32) -> Self {
+    pub(crate) fn new(uid: u32, topic: Arc<str>, id: i32, kind: QueueType) -> Self {
         let key_prefix = protocol::record::java_hash(&topic).wrapping_mul(31).wrapping_add(i32::from(b'#'));
         let is_schedule = &*topic == crate::SCHEDULE_TOPIC;
         let state = State {
@@ -125,6 +166,7 @@ impl ConsumeQueue {
             uid,
             topic,
             id,
+            kind,
             key_prefix,
             is_schedule,
             next: AtomicI64::new(0),
@@ -161,77 +203,119 @@ impl ConsumeQueue {
         self.state.lock()
     }
 
-    /// Adds a unit at the end, by Java's rules for repeats, gaps and queues that begin at an offset.
-    pub(crate) fn put(&self, queue_offset: i64, physical: u64, size: u32, tags_code: i64, units_per_file: i64) -> Put {
+    /// Adds a record's unit at the end, by Java's rules for repeats, gaps and queues that begin at an offset.
+    pub(crate) fn put(&self, unit: &BatchUnit, units_per_file: i64) -> Put {
         if self.is_dead() {
             return Put::Dead;
         }
         let mut state = self.state.lock();
-        if physical + u64::from(size) <= state.max_physical {
+        if unit.physical_end() <= state.max_physical {
             return Put::Repeat;
         }
         let end = self.end();
-        if queue_offset != end {
-            if queue_offset < end && queue_offset != 0 {
-                return Put::Repeat;
-            }
-            if queue_offset > end && end == 0 && state.files.is_empty() && state.tail.is_empty() {
-                state.fill(queue_offset, units_per_file);
-                self.set_min(queue_offset);
-            } else {
-                tracing::error!(
-                    topic = %self.topic, queue = self.id, expected = end, found = queue_offset, physical,
-                    "a message's queue offset does not follow the one before; it gets the next place"
-                );
-            }
+        let is_new = end == 0 && state.files.is_empty() && state.tail.is_empty();
+        if unit.base < end && (unit.base != 0 || self.kind == QueueType::Batch) {
+            return Put::Repeat;
         }
-        if state.tail.is_empty() {
-            state.tail_start = self.end();
-        }
-        let end = state.tail_start + (state.tail.len() / UNIT) as i64;
-        state.tail.extend_from_slice(&encode_unit(physical, size, tags_code));
-        state.max_physical = physical + u64::from(size);
+        let end = match self.kind {
+            QueueType::Simple => {
+                let end = if unit.base > end && is_new {
+                    state.fill(unit.base, units_per_file);
+                    self.set_min(unit.base);
+                    unit.base
+                } else {
+                    end
+                };
+                if unit.base != end {
+                    tracing::error!(
+                        topic = %self.topic, queue = self.id, expected = end, found = unit.base,
+                        physical = unit.physical_offset,
+                        "a message's queue offset does not follow the one before; it gets the next place"
+                    );
+                }
+                state.tail.extend_from_slice(&encode_unit(unit.physical_offset, unit.size, unit.tags_code));
+                end + 1
+            }
+            QueueType::Batch => {
+                if is_new {
+                    self.set_min(unit.base);
+                }
+                state.tail.extend_from_slice(&unit.encode());
+                unit.end()
+            }
+        };
+        state.max_physical = unit.physical_end();
         state.touched = true;
         let first = !std::mem::replace(&mut state.listed, true);
-        self.end.store(end + 1, Ordering::Release);
+        self.end.store(end, Ordering::Release);
         Put::Done { first }
     }
 
-    /// Copies up to `max` units from `offset` on out of the tail. `None` when `offset` is before the tail.
-    pub(crate) fn tail_units(&self, offset: i64, max: usize, into: &mut Vec<Unit>) -> Option<()> {
+    /// Copies up to `max` units from an index on out of the tail. `None` when the index is not in it.
+    pub(crate) fn tail_units(&self, index: i64, max: usize, into: &mut Vec<Unit>) -> Option<()> {
         let state = self.state.lock();
-        let at = usize::try_from(offset - state.tail_start).ok()? * UNIT;
-        let bytes = state.tail.get(at..).unwrap_or_default();
-        into.extend(bytes.chunks_exact(UNIT).take(max).zip(offset..).map(|(raw, at)| decode_unit(at, raw)));
-        if at > state.tail.len() { None } else { Some(()) }
+        let len = self.kind.unit_len();
+        let at = usize::try_from(index - state.tail_start).ok()? * len;
+        let bytes = state.tail.get(at..)?;
+        into.extend(bytes.chunks_exact(len).take(max).zip(index..).map(|(raw, at)| self.kind.decode(at, raw)));
+        Some(())
     }
 
-    /// First offset that is only in memory or held there too.
+    /// Index of the unit of a batch queue that holds `offset`, or of the first behind it. `Err`, with the index of the tail's first
+    /// unit, when that is not after all units in the files.
+    pub(crate) fn search_tail(&self, offset: i64) -> Result<i64, i64> {
+        let state = self.state.lock();
+        let unit = |n: usize| {
+            let bytes = state.tail.get(n * BATCH_UNIT..).unwrap_or_default();
+            QueueType::Batch.decode(0, bytes)
+        };
+        let (mut low, mut high) = (0, state.tail.len() / BATCH_UNIT);
+        if high == 0 || unit(0).queue_offset > offset {
+            return Err(state.tail_start);
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if unit(middle).end() <= offset {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(state.tail_start + low as i64)
+    }
+
+    /// First index that is only in memory or held there too.
     pub(crate) fn tail_start(&self) -> i64 {
-        let state = self.state.lock();
-        if state.tail.is_empty() { self.end() } else { state.tail_start }
+        self.state.lock().tail_start
     }
 
-    /// The units that are not in the files yet: first offset and bytes.
+    /// Index after the last unit.
+    pub(crate) fn end_index(&self) -> i64 {
+        let state = self.state.lock();
+        state.tail_start + (state.tail.len() / self.kind.unit_len()) as i64
+    }
+
+    /// The units that are not in the files yet: first index and bytes.
     pub(crate) fn unsaved(&self) -> (i64, Vec<u8>) {
         let mut state = self.state.lock();
         state.listed = false;
         let from = state.saved.max(state.tail_start);
-        let at = (from - state.tail_start) as usize * UNIT;
+        let at = (from - state.tail_start) as usize * self.kind.unit_len();
         (from, state.tail.get(at..).unwrap_or_default().to_vec())
     }
 
     /// Everything below `saved` is in the files now; shortens the tail. True when the queue has to be listed as warm.
     pub(crate) fn set_saved(&self, saved: i64) -> bool {
+        let len = self.kind.unit_len();
         let mut state = self.state.lock();
         state.saved = state.saved.max(saved);
-        let held = state.tail.len() / UNIT;
+        let held = state.tail.len() / len;
         let written = usize::try_from(state.saved - state.tail_start).unwrap_or(0).min(held);
         if held > 2 * KEEP_UNITS {
             let drop = written.min(held - KEEP_UNITS);
-            state.tail.drain(..drop * UNIT);
+            state.tail.drain(..drop * len);
             state.tail_start += drop as i64;
-            state.tail.shrink_to(4 * KEEP_UNITS * UNIT);
+            state.tail.shrink_to(4 * KEEP_UNITS * len);
         }
         !std::mem::replace(&mut state.warm, true)
     }
@@ -239,7 +323,7 @@ impl ConsumeQueue {
     /// Gives the tail's memory back when nothing was added since the last call and all of it is saved. True when it did.
     pub(crate) fn cool(&self) -> bool {
         let mut state = self.state.lock();
-        let end = self.end();
+        let end = state.tail_start + (state.tail.len() / self.kind.unit_len()) as i64;
         if std::mem::replace(&mut state.touched, false) || state.saved < end {
             return false;
         }
@@ -249,14 +333,18 @@ impl ConsumeQueue {
         true
     }
 
-    /// Sets what the files hold, after loading or truncation: the tail is empty then.
-    pub(crate) fn reset(&self, files: Vec<u64>, end: i64, max_physical: u64) {
+    /// Sets what the files hold, after loading or truncation: the tail is empty then. `end_index` is that after the unit `last`.
+    pub(crate) fn reset(&self, files: Vec<u64>, end_index: i64, last: Option<Unit>) {
+        let end = match self.kind {
+            QueueType::Simple => end_index,
+            QueueType::Batch => last.map_or(0, |unit| unit.end()),
+        };
         let mut state = self.state.lock();
         state.files = files;
         state.tail = Vec::new();
-        state.tail_start = end;
-        state.saved = end;
-        state.max_physical = max_physical;
+        state.tail_start = end_index;
+        state.saved = end_index;
+        state.max_physical = last.map_or(0, |unit| unit.physical_end());
         self.end.store(end, Ordering::Release);
         self.next.store(end, Ordering::Release);
         self.min.fetch_min(end, Ordering::AcqRel);

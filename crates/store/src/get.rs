@@ -42,13 +42,13 @@ impl Limits {
         }
     }
 
-    /// Whether one more message of `size` bytes would be too much.
-    pub(crate) fn full(&self, count: usize, bytes: usize, size: usize, in_memory: bool) -> bool {
+    /// Whether one more record of `more` messages and `size` bytes would be too much.
+    pub(crate) fn full(&self, (count, bytes): (usize, usize), (more, size): (usize, usize), in_memory: bool) -> bool {
         if count == 0 {
             return false;
         }
         let (most_count, most_bytes) = if in_memory { self.memory } else { self.disk };
-        count >= self.messages || bytes + size > self.bytes || bytes + size > most_bytes || count >= most_count
+        count + more > self.messages || bytes + size > self.bytes || bytes + size > most_bytes || count >= most_count
     }
 }
 
@@ -61,6 +61,7 @@ impl Store {
             min_offset: 0,
             max_offset: 0,
             messages: Vec::new(),
+            count: 0,
             bytes: 0,
             cold: false,
             suggest_slave: false,
@@ -93,7 +94,8 @@ impl Store {
 
     fn collect(&self, queue: &ConsumeQueue, request: &GetRequest<'_>, result: &mut GetResult) {
         let limits = Limits::new(&self.config, request);
-        let scan = (self.config.max_filter_message_size / 20).max(request.max_messages) as i64;
+        let units = self.config.max_filter_message_size.div_ceil(queue.kind.unit_len());
+        let scan = units.max(request.max_messages) as i64;
         let (mut next, end) = (request.offset, (request.offset + scan).min(result.max_offset));
         let mut units = Vec::with_capacity(UNITS_AT_ONCE);
         result.status = GetStatus::NoMatchedMessage;
@@ -109,13 +111,17 @@ impl Store {
                 UnitRead::Found | UnitRead::Unreadable => {
                     if next == request.offset {
                         result.status = GetStatus::OffsetFoundNull;
-                        let per_file = self.queues.units_per_file();
-                        next = next - next % per_file + per_file;
+                        next = self.queues.after_file_of(queue, next, request.may_block);
                     }
                     break;
                 }
             }
-            let stop = self.take_messages(&units, request, &limits, result, &mut next);
+            let within = units.partition_point(|unit| unit.queue_offset < end);
+            if let (0, Some(behind)) = (within, units.first()) {
+                next = behind.queue_offset;
+                break;
+            }
+            let stop = self.take_messages(units.get(..within).unwrap_or_default(), request, &limits, result, &mut next);
             if let Some(stop) = stop {
                 result.cold = matches!(stop, Stop::Cold) && result.messages.is_empty();
                 break;
@@ -139,26 +145,26 @@ impl Store {
         let mut probed = None;
         for unit in units {
             let behind = log_end.saturating_sub(unit.physical_offset);
-            let size = unit.size as usize;
-            if limits.full(result.messages.len(), result.bytes, size, behind <= memory) {
+            let (size, count) = (unit.size as usize, unit.count.max(0) as usize);
+            if limits.full((result.count, result.bytes), (count, size), behind <= memory) {
                 return Some(Stop::Full);
             }
             if unit.is_filler() || unit.physical_offset < min_physical {
-                *next = unit.queue_offset + 1;
+                *next = unit.end();
                 if result.messages.is_empty() {
                     result.status = GetStatus::MessageWasRemoving;
                 }
                 continue;
             }
             if request.filter.is_some_and(|f| !f.tags_code_matches(unit.tags_code)) {
-                *next = unit.queue_offset + 1;
+                *next = unit.end();
                 continue;
             }
             let resident = behind <= surely || self.probe(&mut probed, unit.physical_offset, size);
             if !resident && !request.may_block {
                 return Some(Stop::Cold);
             }
-            *next = unit.queue_offset + 1;
+            *next = unit.end();
             let Some(record) = self.record(unit, resident) else {
                 if result.messages.is_empty() {
                     result.status = GetStatus::MessageWasRemoving;
@@ -169,6 +175,7 @@ impl Store {
                 continue;
             }
             result.suggest_slave = behind > memory;
+            result.count += count;
             result.bytes += size;
             result.messages.push(record);
             result.status = GetStatus::Found;
@@ -223,14 +230,12 @@ impl Store {
     pub fn units(&self, topic: &str, queue: i32, offset: i64, max: usize) -> Vec<Unit> {
         let mut units = Vec::new();
         let Some(queue) = self.queues.get(topic, queue) else { return units };
-        let from = offset.max(queue.min());
-        let most = usize::try_from(queue.end() - from).unwrap_or(0).min(max);
-        while units.len() < most {
+        let mut next = offset.max(queue.min());
+        while units.len() < max && next < queue.end() {
             let mut some = Vec::new();
-            let read = self.queues.read(&queue, from + units.len() as i64, most - units.len(), true, &mut some);
-            if read != UnitRead::Found || some.is_empty() {
-                break;
-            }
+            let read = self.queues.read(&queue, next, max - units.len(), true, &mut some);
+            let Some(last) = some.last().filter(|_| read == UnitRead::Found) else { break };
+            next = last.end();
             units.append(&mut some);
         }
         units.retain(|u| !u.is_filler());

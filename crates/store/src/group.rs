@@ -5,20 +5,17 @@ use std::sync::atomic::Ordering;
 
 use protocol::record::{BLANK_HEAD, encode_blank};
 
+use crate::batch_unit::BatchUnit;
 use crate::consume_queue::ConsumeQueue;
 use crate::index::KeyEntry;
 
 /// A buffer that grew beyond this is not kept.
 const KEEP_BYTES: usize = 8 << 20;
 
-/// What the queues must learn of a record.
+/// What a queue must learn of a record.
 pub(crate) struct Entry {
     pub(crate) queue: Arc<ConsumeQueue>,
-    pub(crate) queue_offset: i64,
-    pub(crate) physical: u64,
-    pub(crate) size: u32,
-    pub(crate) tags_code: i64,
-    pub(crate) store_time: i64,
+    pub(crate) unit: BatchUnit,
 }
 
 /// Bytes that go to one place.
@@ -71,7 +68,7 @@ impl Group {
     /// Gives the queue offsets back: nothing of this group was written.
     pub(crate) fn give_back_offsets(&self) {
         for entry in &self.entries {
-            entry.queue.next.fetch_min(entry.queue_offset, Ordering::AcqRel);
+            entry.queue.next.fetch_min(entry.unit.base, Ordering::AcqRel);
         }
     }
 }

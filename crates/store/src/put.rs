@@ -4,66 +4,53 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use protocol::record::{
-    LONGEST_PROPERTIES, NewRecord, RecordError, encode_record, java_hash, patch_property_crc, properties, property,
-    record_length, sys_flag,
+    LONGEST_PROPERTIES, NewRecord, RecordError, encode_record, patch_property_crc, record_length, sys_flag,
 };
 
+use crate::batch_unit::BatchUnit;
 use crate::consume_queue::ConsumeQueue;
+use crate::facts::Facts;
 use crate::group::{Appender, Entry};
-use crate::index::{KeyEntry, key_hashes};
+use crate::index::KeyEntry;
 use crate::store::now_ms;
-use crate::{Append, AppendBatch, Appended, AppendedBatch, BatchItem, PutError, QueueType, Store, StoreConfig};
+use crate::{Append, AppendBatch, Appended, AppendedBatch, BatchItem, PutError, Store};
 
 /// Room for properties and head that Java allows beside the body.
 const RECORD_OVERHEAD: usize = 64 << 10;
-
-/// What queues and index need of the properties.
-#[derive(Default)]
-struct Facts {
-    tags_code: i64,
-    delay_level: i64,
-    hashes: Hashes,
-}
-
-/// Key hashes; nearly always few.
-#[derive(Default)]
-struct Hashes {
-    few: [i32; 4],
-    count: usize,
-    more: Vec<i32>,
-}
-
-impl Hashes {
-    fn push(&mut self, hash: i32) {
-        match self.few.get_mut(self.count) {
-            Some(place) => *place = hash,
-            None => self.more.push(hash),
-        }
-        self.count += 1;
-    }
-
-    fn iter(&self) -> impl Iterator<Item = i32> {
-        self.few.iter().take(self.count).chain(&self.more).copied()
-    }
-}
 
 impl Store {
     /// Encodes a message into the group buffer and gives it its offsets. It is neither readable nor safe before `write_out`.
     pub fn append(&self, message: &Append<'_>) -> Result<Appended, PutError> {
         self.gate.check()?;
         check_place(message.topic, message.queue_id)?;
+        if message.sys_flag & sys_flag::INNER_BATCH != 0 {
+            return Err(PutError::MessageIllegal("a message of its own is no inner batch"));
+        }
         let mut record = new_record(message, self.config.append_prop_crc);
         let len = self.check_size(&record)?;
-        let queue = self.queue_for(message.topic, message.queue_id, message.sys_flag)?;
+        let queue = self.queues.get_or_make(message.topic, message.queue_id);
         let facts = self.facts(&queue, message.sys_flag, message.properties, message.more_properties);
 
         let mut appender = self.appender.lock();
         self.check_open(&appender)?;
-        let (physical, queue_offset, store_timestamp) =
-            self.put_record(&mut appender, &queue, &mut record, len, &facts)?;
+        self.append_record(&mut appender, &queue, &mut record, len, &facts, 1)
+    }
+
+    /// Under the put lock: a record on its own, of `count` messages.
+    pub(crate) fn append_record(
+        &self,
+        appender: &mut Appender,
+        queue: &Arc<ConsumeQueue>,
+        record: &mut NewRecord<'_>,
+        len: usize,
+        facts: &Facts,
+        count: i16,
+    ) -> Result<Appended, PutError> {
+        let (physical_offset, queue_offset, store_timestamp) =
+            self.put_record(appender, queue, record, len, facts, count)?;
         let end = appender.ticket();
         self.positions.set_appended(appender.position);
-        Ok(Appended { physical_offset: physical, len: len as u32, queue_offset, end, store_timestamp })
+        Ok(Appended { physical_offset, len: len as u32, queue_offset, end, store_timestamp })
     }
 
     /// Like `append` for all items at once: neighbouring records, consecutive queue offsets, all or none.
@@ -73,7 +60,10 @@ impl Store {
         if batch.items.is_empty() {
             return Err(PutError::MessageIllegal("the batch is empty"));
         }
-        let queue = self.queue_for(batch.topic, batch.queue_id, batch.sys_flag)?;
+        if batch.sys_flag & sys_flag::INNER_BATCH != 0 {
+            return Err(PutError::MessageIllegal("a batch of records is no inner batch"));
+        }
+        let queue = self.queues.get_or_make(batch.topic, batch.queue_id);
         let mut records = Vec::with_capacity(batch.items.len());
         let mut total = 0;
         for item in batch.items {
@@ -98,7 +88,7 @@ impl Store {
             store_timestamp: 0,
         };
         for (i, (record, len, facts)) in records.iter_mut().enumerate() {
-            let (physical, queue_offset, time) = self.put_record(&mut appender, &queue, record, *len, facts)?;
+            let (physical, queue_offset, time) = self.put_record(&mut appender, &queue, record, *len, facts, 1)?;
             if i == 0 {
                 out.queue_offset = queue_offset;
                 out.store_timestamp = time;
@@ -110,7 +100,7 @@ impl Store {
         Ok(out)
     }
 
-    /// Under the put lock: offsets, time, bytes.
+    /// Under the put lock: offsets, time, bytes. The record holds `count` messages.
     fn put_record(
         &self,
         appender: &mut Appender,
@@ -118,6 +108,7 @@ impl Store {
         record: &mut NewRecord<'_>,
         len: usize,
         facts: &Facts,
+        count: i16,
     ) -> Result<(u64, i64, i64), PutError> {
         let physical = appender.place(len);
         let in_queue = sys_flag::takes_queue_place(record.sys_flag);
@@ -133,57 +124,27 @@ impl Store {
         let group = &mut appender.group;
         let store_time = record.store_timestamp;
         if in_queue {
-            queue.next.store(record.queue_offset + 1, Ordering::Release);
-            let tags_code = unit_code(&self.config, queue, facts.tags_code, facts.delay_level, store_time);
-            group.entries.push(Entry {
-                queue: queue.clone(),
-                queue_offset: record.queue_offset,
-                physical,
+            queue.next.store(record.queue_offset + i64::from(count), Ordering::Release);
+            let unit = BatchUnit {
+                physical_offset: physical,
                 size: len as u32,
-                tags_code,
+                tags_code: facts.code(&self.config, queue, store_time),
                 store_time,
-            });
+                base: record.queue_offset,
+                count,
+            };
+            group.entries.push(Entry { queue: queue.clone(), unit });
         }
         group.keys.extend(facts.hashes.iter().map(|hash| KeyEntry { hash, physical, store_time }));
         appender.placed(len, store_time);
         Ok((physical, record.queue_offset, store_time))
     }
 
-    fn facts(&self, queue: &ConsumeQueue, flags: i32, first: &[u8], second: &[u8]) -> Facts {
-        let (mut tags, mut unique, mut keys) = (None, None, None);
-        let mut facts = Facts::default();
-        for (key, value) in properties::iter(first).chain(properties::iter(second)) {
-            match key {
-                b"TAGS" => tags = Some(value),
-                b"KEYS" => keys = Some(value),
-                b"UNIQ_KEY" => unique = Some(value),
-                b"DELAY" if queue.is_schedule => facts.delay_level = parse_level(value),
-                _ => {}
-            }
-        }
-        facts.tags_code = tags_hash(tags);
-        if self.index.enabled() {
-            key_hashes(queue.key_prefix, flags, unique, keys, &mut |hash| facts.hashes.push(hash));
-        }
-        facts
+    pub(crate) fn facts(&self, queue: &ConsumeQueue, flags: i32, first: &[u8], second: &[u8]) -> Facts {
+        Facts::find(queue, flags, first, second, self.index.enabled())
     }
 
-    /// The queue of a message. Batch queues (46-byte units) are not built: their topics and inner batches are refused rather than
-    /// stored in files of the wrong kind.
-    fn queue_for(&self, topic: &str, queue: i32, flags: i32) -> Result<Arc<ConsumeQueue>, PutError> {
-        if flags & sys_flag::INNER_BATCH != 0 {
-            return Err(PutError::MessageIllegal("inner batches are not supported"));
-        }
-        if let Some(found) = self.queues.get(topic, queue) {
-            return Ok(found);
-        }
-        if self.topics.queue_type(topic) == QueueType::Batch {
-            return Err(PutError::MessageIllegal("topics with batch consume queues are not supported"));
-        }
-        Ok(self.queues.get_or_make(topic, queue))
-    }
-
-    fn check_size(&self, record: &NewRecord<'_>) -> Result<usize, PutError> {
+    pub(crate) fn check_size(&self, record: &NewRecord<'_>) -> Result<usize, PutError> {
         if record.body.len() > self.config.max_message_size {
             return Err(PutError::MessageIllegal("the body is longer than maxMessageSize"));
         }
@@ -195,7 +156,7 @@ impl Store {
     }
 
     /// What may have changed before the lock was taken.
-    fn check_open(&self, appender: &Appender) -> Result<(), PutError> {
+    pub(crate) fn check_open(&self, appender: &Appender) -> Result<(), PutError> {
         self.gate.check()?;
         if appender.group.bytes.len() >= self.config.max_unwritten_bytes {
             return Err(PutError::Busy);
@@ -204,48 +165,8 @@ impl Store {
     }
 }
 
-/// The unit's tags code: the tag hash, or the deliver time in the delay queue.
-pub(crate) fn unit_code(
-    config: &StoreConfig,
-    queue: &ConsumeQueue,
-    hash: i64,
-    delay_level: i64,
-    store_time: i64,
-) -> i64 {
-    if !queue.is_schedule || delay_level <= 0 {
-        return hash;
-    }
-    let levels = &config.delay_levels_ms;
-    let level = delay_level.min(levels.len() as i64);
-    let delay = usize::try_from(level - 1).ok().and_then(|i| levels.get(i)).copied().unwrap_or(1000);
-    store_time + delay
-}
-
-/// The tag hash of the stored TAGS property.
-pub(crate) fn tags_hash(tags: Option<&[u8]>) -> i64 {
-    tags.map_or(0, |tags| i64::from(java_hash(&String::from_utf8_lossy(tags))))
-}
-
-/// The delay level of the stored DELAY property; 0 when it is no number.
-pub(crate) fn parse_level(value: &[u8]) -> i64 {
-    std::str::from_utf8(value).ok().and_then(|v| v.parse::<i32>().ok()).map_or(0, i64::from)
-}
-
-/// Tags hash and delay level of a record that is read again.
-pub(crate) fn tags_and_level(record_properties: &[u8]) -> (i64, i64) {
-    let (mut tags, mut level) = (None, 0);
-    for (key, value) in properties::iter(record_properties) {
-        if key == property::TAGS.as_bytes() {
-            tags = Some(value);
-        } else if key == property::DELAY.as_bytes() {
-            level = parse_level(value);
-        }
-    }
-    (tags_hash(tags), level)
-}
-
 /// The topic becomes a folder name, so what would lead elsewhere is refused here too.
-fn check_place(topic: &str, queue: i32) -> Result<(), PutError> {
+pub(crate) fn check_place(topic: &str, queue: i32) -> Result<(), PutError> {
     if topic.is_empty() || topic.len() > 255 || topic == "." || topic == ".." || topic.contains(['/', '\0']) {
         return Err(PutError::MessageIllegal("the topic's name cannot be stored"));
     }
@@ -258,7 +179,7 @@ fn check_place(topic: &str, queue: i32) -> Result<(), PutError> {
     Ok(())
 }
 
-fn put_error(error: RecordError) -> PutError {
+pub(crate) fn put_error(error: RecordError) -> PutError {
     match error {
         RecordError::PropertiesTooLong(len) => PutError::PropertiesSizeExceeded { len, limit: LONGEST_PROPERTIES },
         RecordError::TopicTooLong(_) => PutError::MessageIllegal("the topic's name is too long"),
@@ -266,7 +187,7 @@ fn put_error(error: RecordError) -> PutError {
     }
 }
 
-fn new_record<'a>(message: &Append<'a>, with_property_crc: bool) -> NewRecord<'a> {
+pub(crate) fn new_record<'a>(message: &Append<'a>, with_property_crc: bool) -> NewRecord<'a> {
     NewRecord {
         topic: message.topic,
         queue_id: message.queue_id,

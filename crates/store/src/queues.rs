@@ -7,26 +7,28 @@ mod save;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
 use crate::StoreConfig;
+use crate::batch_unit::BatchUnit;
 use crate::commit_log::file_name;
-use crate::consume_queue::{ConsumeQueue, Put, UNIT, decode_unit};
+use crate::consume_queue::{ConsumeQueue, Put};
 use crate::file::{Faults, StoreFile};
 use crate::progress::Screen;
-use crate::read::Unit;
+use crate::read::{QueueType, TopicKinds, Unit};
 use open_files::{OpenFiles, read_resident};
 use save::Unsynced;
 
 pub(crate) use load::EndSearch;
 
 pub(crate) struct Queues {
-    pub(crate) root: PathBuf,
-    file_size: u64,
+    plain: Folder,
+    batch: Folder,
+    pub(crate) kinds: Arc<dyn TopicKinds>,
     faults: Option<Arc<dyn Faults>>,
     screen: Option<Screen>,
     topics: RwLock<HashMap<Arc<str>, Arc<Topic>>>,
@@ -39,6 +41,19 @@ pub(crate) struct Queues {
     unsaved_bytes: AtomicUsize,
     /// Held while files are written, cut or removed.
     io: Mutex<Unsynced>,
+}
+
+/// Where the queues of one kind are.
+struct Folder {
+    root: PathBuf,
+    /// Whole units.
+    file_size: u64,
+}
+
+impl Folder {
+    fn new(root: PathBuf, file_size: u64, kind: QueueType) -> Self {
+        Folder { root, file_size: file_size.max(1).next_multiple_of(kind.unit_len() as u64) }
+    }
 }
 
 struct Topic {
@@ -57,11 +72,12 @@ pub(crate) enum UnitRead {
 }
 
 impl Queues {
-    pub(crate) fn new(config: &StoreConfig) -> Self {
-        let unit = UNIT as u64;
+    pub(crate) fn new(config: &StoreConfig, kinds: Arc<dyn TopicKinds>) -> Self {
+        let root = &config.root;
         Queues {
-            root: config.root.join("consumequeue"),
-            file_size: config.consume_queue_file_size.max(1).div_ceil(unit) * unit,
+            plain: Folder::new(root.join("consumequeue"), config.consume_queue_file_size, QueueType::Simple),
+            batch: Folder::new(root.join("batchconsumequeue"), config.batch_consume_queue_file_size, QueueType::Batch),
+            kinds,
             faults: config.faults.clone(),
             screen: config.screen.clone(),
             topics: RwLock::default(),
@@ -74,8 +90,27 @@ impl Queues {
         }
     }
 
-    pub(crate) fn units_per_file(&self) -> i64 {
-        (self.file_size / UNIT as u64) as i64
+    /// Where the plain queues are.
+    pub(crate) fn root(&self) -> &Path {
+        &self.plain.root
+    }
+
+    fn folder(&self, kind: QueueType) -> &Folder {
+        match kind {
+            QueueType::Simple => &self.plain,
+            QueueType::Batch => &self.batch,
+        }
+    }
+
+    pub(crate) fn units_per_file(&self, kind: QueueType) -> i64 {
+        (self.folder(kind).file_size / kind.unit_len() as u64) as i64
+    }
+
+    /// The file a unit lies in, by its first byte, and the unit's byte in it.
+    fn file_of(&self, kind: QueueType, index: i64) -> (u64, u64) {
+        let byte = index as u64 * kind.unit_len() as u64;
+        let in_file = byte % self.folder(kind).file_size;
+        (byte - in_file, in_file)
     }
 
     pub(crate) fn get(&self, topic: &str, queue: i32) -> Option<Arc<ConsumeQueue>> {
@@ -84,10 +119,15 @@ impl Queues {
         queues.get(&queue).cloned()
     }
 
+    /// The queue, made of its topic's kind when it does not exist.
     pub(crate) fn get_or_make(&self, topic: &str, queue: i32) -> Arc<ConsumeQueue> {
         if let Some(found) = self.get(topic, queue) {
             return found;
         }
+        self.make(topic, queue, self.kinds.queue_type(topic))
+    }
+
+    fn make(&self, topic: &str, queue: i32, kind: QueueType) -> Arc<ConsumeQueue> {
         let mut topics = self.topics.write();
         let topic = match topics.get(topic) {
             Some(topic) => topic.clone(),
@@ -101,7 +141,7 @@ impl Queues {
         let mut queues = topic.queues.write();
         let make = || {
             let uid = self.next_uid.fetch_add(1, Ordering::Relaxed);
-            Arc::new(ConsumeQueue::new(uid, topic.name.clone(), queue))
+            Arc::new(ConsumeQueue::new(uid, topic.name.clone(), queue, kind))
         };
         queues.entry(queue).or_insert_with(make).clone()
     }
@@ -129,11 +169,11 @@ impl Queues {
         self.all().iter().map(|q| q.state().max_physical).max().unwrap_or(0)
     }
 
-    /// Adds a unit to a queue.
-    pub(crate) fn put(&self, queue: &Arc<ConsumeQueue>, at: i64, physical: u64, size: u32, tags_code: i64) -> Put {
-        let put = queue.put(at, physical, size, tags_code, self.units_per_file());
+    /// Adds a record's unit to a queue.
+    pub(crate) fn put(&self, queue: &Arc<ConsumeQueue>, unit: &BatchUnit) -> Put {
+        let put = queue.put(unit, self.units_per_file(queue.kind));
         if let Put::Done { first } = put {
-            self.unsaved_bytes.fetch_add(UNIT, Ordering::Relaxed);
+            self.unsaved_bytes.fetch_add(queue.kind.unit_len(), Ordering::Relaxed);
             if first {
                 self.listed.lock().push(queue.clone());
             }
@@ -146,7 +186,7 @@ impl Queues {
         self.unsaved_bytes.load(Ordering::Relaxed)
     }
 
-    /// Units from `offset` on, at most `max`, from one file and the tail.
+    /// Units from that of the message at `offset` on, at most `max`, from one file and the tail.
     pub(crate) fn read(
         &self,
         queue: &ConsumeQueue,
@@ -155,17 +195,98 @@ impl Queues {
         may_block: bool,
         into: &mut Vec<Unit>,
     ) -> UnitRead {
-        if queue.tail_units(offset, max, into).is_some() {
+        match self.index_of(queue, offset, may_block) {
+            Ok(index) => self.read_units(queue, index, max, may_block, into),
+            Err(failed) => failed,
+        }
+    }
+
+    /// The unit of the message at `offset`, waiting for the disk if need be.
+    pub(crate) fn unit(&self, queue: &ConsumeQueue, offset: i64) -> Option<Unit> {
+        if offset < 0 || offset >= queue.end() {
+            return None;
+        }
+        self.unit_at(queue, self.index_of(queue, offset, true).ok()?)
+    }
+
+    /// The unit at an index, waiting for the disk if need be.
+    pub(crate) fn unit_at(&self, queue: &ConsumeQueue, index: i64) -> Option<Unit> {
+        let mut one = Vec::with_capacity(1);
+        self.read_units(queue, index, 1, true, &mut one);
+        one.pop().filter(Unit::is_valid)
+    }
+
+    /// Index of the unit that holds `offset`, or of the first behind it when none does.
+    pub(crate) fn index_of(&self, queue: &ConsumeQueue, offset: i64, may_block: bool) -> Result<i64, UnitRead> {
+        if queue.kind == QueueType::Simple {
+            return Ok(offset);
+        }
+        let mut high = match queue.search_tail(offset) {
+            Ok(index) => return Ok(index),
+            Err(tail_start) => tail_start,
+        };
+        let mut low = self.first_index(queue);
+        let mut one = Vec::with_capacity(1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            one.clear();
+            match self.read_units(queue, middle, 1, may_block, &mut one) {
+                UnitRead::Found => {}
+                failed => return Err(failed),
+            }
+            match one.first() {
+                Some(unit) if unit.end() <= offset => low = middle + 1,
+                Some(_) => high = middle,
+                None => return Err(UnitRead::Unreadable),
+            }
+        }
+        Ok(low)
+    }
+
+    /// Queue offset of the unit at an index; the queue's end where there is none.
+    pub(crate) fn offset_of(&self, queue: &ConsumeQueue, index: i64) -> i64 {
+        match queue.kind {
+            QueueType::Simple => index,
+            QueueType::Batch => self.unit_at(queue, index).map_or_else(|| queue.end(), |unit| unit.queue_offset),
+        }
+    }
+
+    /// Index of the first unit the queue still has.
+    fn first_index(&self, queue: &ConsumeQueue) -> i64 {
+        let first = queue.state().files.first().copied();
+        first.map_or_else(|| queue.tail_start(), |start| (start / queue.kind.unit_len() as u64) as i64)
+    }
+
+    /// Where a reader goes on behind a file that cannot be read.
+    pub(crate) fn after_file_of(&self, queue: &ConsumeQueue, offset: i64, may_block: bool) -> i64 {
+        let Ok(index) = self.index_of(queue, offset, may_block) else { return offset };
+        let per_file = self.units_per_file(queue.kind);
+        let next = index - index % per_file + per_file;
+        match queue.kind {
+            QueueType::Simple => next,
+            QueueType::Batch => self.unit_at(queue, next).map_or(offset, |unit| unit.queue_offset),
+        }
+    }
+
+    fn read_units(
+        &self,
+        queue: &ConsumeQueue,
+        index: i64,
+        max: usize,
+        may_block: bool,
+        into: &mut Vec<Unit>,
+    ) -> UnitRead {
+        if queue.tail_units(index, max, into).is_some() {
             return UnitRead::Found;
         }
-        let byte = offset as u64 * UNIT as u64;
-        let start = byte - byte % self.file_size;
+        let (kind, unit_len) = (queue.kind, queue.kind.unit_len());
+        let (start, in_file) = self.file_of(kind, index);
         let tail_start = queue.tail_start();
-        let in_file = ((start + self.file_size - byte) / UNIT as u64).min((tail_start - offset).max(0) as u64);
-        let wanted = max.min(in_file as usize);
-        let mut raw = vec![0; wanted * UNIT];
+        let rest = (self.folder(kind).file_size - in_file) / unit_len as u64;
+        let wanted = max.min(rest.min((tail_start - index).max(0) as u64) as usize);
+        let mut raw = vec![0; wanted * unit_len];
         let Ok(file) = self.open(queue, start) else { return UnitRead::Unreadable };
-        match read_resident(&file, &mut raw, byte - start, may_block) {
+        match read_resident(&file, &mut raw, in_file, may_block) {
             Ok(true) => {}
             Ok(false) => return UnitRead::Cold,
             Err(error) => {
@@ -173,22 +294,12 @@ impl Queues {
                 return UnitRead::Unreadable;
             }
         }
-        let units = raw.chunks_exact(UNIT).zip(offset..).map(|(raw, at)| decode_unit(at, raw));
+        let units = raw.chunks_exact(unit_len).zip(index..).map(|(raw, at)| kind.decode(at, raw));
         into.extend(units.take_while(Unit::is_valid));
-        if into.len() == wanted && wanted < max && offset + wanted as i64 == tail_start {
+        if into.len() == wanted && wanted < max && index + wanted as i64 == tail_start {
             queue.tail_units(tail_start, max - wanted, into);
         }
         UnitRead::Found
-    }
-
-    /// One unit, waiting for the disk if need be.
-    pub(crate) fn unit(&self, queue: &ConsumeQueue, offset: i64) -> Option<Unit> {
-        if offset < 0 || offset >= queue.end() {
-            return None;
-        }
-        let mut one = Vec::with_capacity(1);
-        self.read(queue, offset, 1, true, &mut one);
-        one.pop().filter(Unit::is_valid)
     }
 
     fn open(&self, queue: &ConsumeQueue, start: u64) -> io::Result<Arc<StoreFile>> {
@@ -203,6 +314,6 @@ impl Queues {
     }
 
     fn dir(&self, queue: &ConsumeQueue) -> PathBuf {
-        self.root.join(&*queue.topic).join(queue.id.to_string())
+        self.folder(queue.kind).root.join(&*queue.topic).join(queue.id.to_string())
     }
 }

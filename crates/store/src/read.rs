@@ -52,6 +52,8 @@ pub struct GetResult {
     pub max_offset: i64,
     /// Whole stored records, in queue order.
     pub messages: Vec<Bytes>,
+    /// Messages in all records: an inner batch is one record.
+    pub count: usize,
     /// Bytes of all messages.
     pub bytes: usize,
     /// The data is not in memory and the caller may not block: ask again with `may_block`. Nothing else is meaningful then,
@@ -79,6 +81,8 @@ pub struct Unit {
     pub size: u32,
     /// Tag hash; the deliver time in milliseconds in SCHEDULE_TOPIC_XXXX.
     pub tags_code: i64,
+    /// Messages in the record: more than one only in batch queues, where they have the queue offsets from `queue_offset` on.
+    pub count: i16,
 }
 
 /// A message that has just become readable.

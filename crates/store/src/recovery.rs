@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 
 use crate::checkpoint::{Progress, Times};
 use crate::commit_log::CommitLog;
+use crate::facts::unit_of;
 use crate::progress::Report;
-use crate::put::tags_and_level;
 use crate::queues::{EndSearch, Queues};
 use crate::walk::{Checksums, Fault, look, next_record, walk};
 use crate::{OpenError, StoreConfig};
@@ -74,7 +74,7 @@ impl Recovery<'_> {
     pub(crate) fn run(&self) -> Result<Recovered, OpenError> {
         let damaged = self.queues.load(self.known.end_search(), self.log.min_offset())?;
         let in_log = |e: io::Error| OpenError::io(&self.config.root.join("commitlog"))(e);
-        let in_queues = |e: io::Error| OpenError::io(&self.queues.root)(e);
+        let in_queues = |e: io::Error| OpenError::io(self.queues.root())(e);
         if self.log.segments().is_empty() {
             for queue in self.queues.all() {
                 tracing::warn!(topic = %queue.topic, queue = queue.id, "there is no commit log; removing the consume queue");
@@ -270,13 +270,12 @@ impl Recovery<'_> {
             return Ok(());
         }
         let queue = self.queues.get_or_make(record.topic, record.queue_id);
-        if record.queue_offset == 0 && queue.end() > 0 && at >= queue.state().max_physical {
+        let unit = unit_of(self.config, &queue, at, record);
+        if unit.base == 0 && queue.end() > 0 && at >= queue.state().max_physical {
             // Offsets begin again only when the topic was deleted and made anew: what came before is not in its queue.
             self.queues.restart(&queue)?;
         }
-        let (hash, level) = tags_and_level(record.properties);
-        let tags_code = crate::put::unit_code(self.config, &queue, hash, level, record.store_timestamp);
-        self.queues.put(&queue, record.queue_offset, at, record.size() as u32, tags_code);
+        self.queues.put(&queue, &unit);
         Ok(())
     }
 }

@@ -172,7 +172,7 @@ impl Store {
         let shares: Vec<_> = self.log.dirs().iter().map(|dir| (dir, used_percent(dir))).collect();
         let full = shares.iter().filter(|(_, p)| p.is_some_and(|p| p > forcibly)).map(|(dir, _)| (*dir).clone());
         let commit_log = shares.iter().filter_map(|(_, p)| *p).min();
-        (Usage { commit_log, consume_queue: used_percent(&self.queues.root) }, full.collect())
+        (Usage { commit_log, consume_queue: used_percent(self.queues.root()) }, full.collect())
     }
 
     /// Removes the queues of a topic, and what it has been compacted to. Its records stay in the commit log until retention takes them.

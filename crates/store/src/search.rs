@@ -57,7 +57,8 @@ impl Store {
         Some(RecordView::parse(&self.record_at(unit.physical_offset)?).ok()?.store_timestamp)
     }
 
-    /// Queue offset by store time (milliseconds since 1970). May wait for the disk.
+    /// Queue offset by store time (milliseconds since 1970); of an inner batch the offset of its first message. May wait for the
+    /// disk.
     ///
     /// `Lower`: the first message at or after the time, or the maximum. `Upper`: the last one at or before it, or 0.
     /// 0 for a queue that does not exist.
@@ -67,10 +68,12 @@ impl Store {
             return self.compacted_by_time(&queue, log, timestamp, boundary);
         }
         let (min, max) = (queue.min(), queue.end());
+        let (first, end) = (self.queues.index_of(&queue, min, true).unwrap_or(0), queue.end_index());
         // Messages that are gone count as older than any time.
-        let before = |at: i64, limit: i64| self.time_at(&queue, at).is_none_or(|t| t < limit);
+        let time = |index| self.queues.unit_at(&queue, index).filter(|u| !u.is_filler()).and_then(|u| self.time_of(&u));
+        let before = |index: i64, limit: i64| time(index).is_none_or(|t| t < limit);
         let first_not = |limit: i64| {
-            let (mut low, mut high) = (min, max);
+            let (mut low, mut high) = (first, end);
             while low < high {
                 let middle = low + (high - low) / 2;
                 if before(middle, limit) {
@@ -81,11 +84,12 @@ impl Store {
             }
             low
         };
+        let offset_of = |index| self.queues.offset_of(&queue, index);
         match boundary {
-            Boundary::Lower => first_not(timestamp),
+            Boundary::Lower => offset_of(first_not(timestamp)),
             Boundary::Upper => {
                 let after = first_not(timestamp.saturating_add(1));
-                if after == min { 0_i64.clamp(min, max) } else { after - 1 }
+                if after == first { 0_i64.clamp(min, max) } else { offset_of(after - 1) }
             }
         }
     }
@@ -129,7 +133,7 @@ impl Store {
             put_max_us: counted.max_us,
             put_distribution: counted.distribution,
             commit_log_disk_ratio: ratios.fold(f64::INFINITY, f64::min),
-            consume_queue_disk_ratio: used_ratio(&self.queues.root),
+            consume_queue_disk_ratio: used_ratio(self.queues.root()),
             start_timestamp: self.start_timestamp,
             last_flushed_timestamp: self.last_flushed_time.load(Ordering::Acquire),
             earliest_message_timestamp: earliest.unwrap_or(-1),

@@ -131,7 +131,7 @@ impl Store {
             result => result.map_err(OpenError::io(&root.join("abort")))?,
         }
 
-        let queues = Queues::new(&config);
+        let queues = Queues::new(&config, topics.clone());
         let found = Recovery { config: &config, log: &log, queues: &queues, known }.run()?;
         let trusted = (exit == LastExit::Crashed).then_some(checkpoint.times.index);
         index.load(trusted)?;

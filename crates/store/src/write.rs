@@ -141,18 +141,18 @@ impl Store {
     /// Makes messages readable: units into their queues, then the arrivals.
     pub(crate) fn dispatch(&self, entries: &[Entry], end: u64, last_store_time: i64) {
         for entry in entries {
-            let put = self.queues.put(&entry.queue, entry.queue_offset, entry.physical, entry.size, entry.tags_code);
-            if !matches!(put, Put::Done { .. }) {
+            let unit = &entry.unit;
+            if !matches!(self.queues.put(&entry.queue, unit), Put::Done { .. }) {
                 continue;
             }
             self.listener.arrived(&Arrival {
                 topic: &entry.queue.topic,
                 queue: entry.queue.id,
                 next_offset: entry.queue.end(),
-                tags_code: entry.tags_code,
-                store_timestamp: entry.store_time,
-                physical_offset: entry.physical,
-                size: entry.size,
+                tags_code: unit.tags_code,
+                store_timestamp: unit.store_time,
+                physical_offset: unit.physical_offset,
+                size: unit.size,
             });
         }
         self.last_dispatched_time.store(last_store_time, Ordering::Release);

@@ -181,7 +181,7 @@ fn by_records(open: &OpenPair, sizes: Sizes) -> io::Result<Pair> {
         let unit = BatchUnit {
             physical_offset: pair.end,
             size: bytes.len() as u32,
-            tags_code: crate::put::tags_and_level(record.properties).0,
+            tags_code: crate::facts::tags_code(record.properties),
             store_time: record.store_timestamp,
             base: record.queue_offset,
             count: 1,

@@ -219,9 +219,9 @@ impl Store {
                     return Err(io::ErrorKind::InvalidData.into());
                 }
                 let behind = |unit: &BatchUnit| log_end.saturating_sub(unit.physical_offset);
-                let (mut count, mut bytes) = (result.messages.len(), result.bytes);
+                let (mut count, mut bytes) = (result.count, result.bytes);
                 let fits = |unit: &&BatchUnit| {
-                    let full = limits.full(count, bytes, unit.size as usize, behind(unit) <= memory);
+                    let full = limits.full((count, bytes), (1, unit.size as usize), behind(unit) <= memory);
                     (count, bytes) = (count + 1, bytes + unit.size as usize);
                     !full
                 };
@@ -299,6 +299,7 @@ fn take(open: &OpenPair, units: &[BatchUnit], result: &mut GetResult) -> io::Res
                 return Err(io::ErrorKind::InvalidData.into());
             }
             result.next_offset = unit.end();
+            result.count += 1;
             result.bytes += record.len();
             result.messages.push(record);
             result.status = GetStatus::Found;

@@ -13,9 +13,9 @@ use super::check_log::Seen;
 use super::files::offset_name;
 use super::findings::{Finding, Findings, Remedy};
 use crate::commit_log::file_name;
-use crate::consume_queue::{ConsumeQueue, UNIT, decode_unit};
+use crate::consume_queue::{ConsumeQueue, UNIT};
+use crate::facts::unit_of;
 use crate::progress::Report;
-use crate::put::{tags_and_level, unit_code};
 use crate::{QueueType, SCHEDULE_TOPIC, TopicKinds, Unit};
 
 /// Units read at once.
@@ -80,7 +80,7 @@ impl OfflineStore {
             Err(finding) => return Ok(Err(finding)),
         };
         let first = files.first().map_or(0, |start| (start / UNIT as u64) as i64);
-        let queue = ConsumeQueue::new(0, Arc::from(folder.topic.as_str()), folder.id);
+        let queue = ConsumeQueue::new(0, Arc::from(folder.topic.as_str()), folder.id, QueueType::Simple);
         let mut walk = Walk { folder, queue, next: first, physical_end: 0, ended: None };
         let mut chunk = vec![0; CHUNK * UNIT];
         for start in files {
@@ -93,7 +93,7 @@ impl OfflineStore {
                 file.read_exact_at(part, at)?;
                 for (raw, position) in part.chunks_exact(UNIT).zip((at..).step_by(UNIT)) {
                     let offset = ((start + position) / UNIT as u64) as i64;
-                    self.check_unit(&mut walk, &path, position, decode_unit(offset, raw), seen, found);
+                    self.check_unit(&mut walk, &path, position, QueueType::Simple.decode(offset, raw), seen, found);
                 }
                 at += want as u64;
             }
@@ -183,8 +183,7 @@ impl OfflineStore {
             let what = format!("the record at {at} says it is number {place} of its queue");
             return Some(("unit at another queue offset", Remedy::Lost, what));
         }
-        let (hash, level) = tags_and_level(record.properties);
-        let expected = unit_code(&self.config, &walk.queue, hash, level, record.store_timestamp);
+        let expected = unit_of(&self.config, &walk.queue, at, record).tags_code;
         // The levels may have been others when it was stored, and an address in the extension is no tags code.
         let other_levels = topic == SCHEDULE_TOPIC && unit.tags_code >= record.store_timestamp;
         if unit.tags_code != expected && !other_levels && unit.tags_code >= i64::from(i32::MIN) {

@@ -11,8 +11,9 @@ use protocol::record::{RecordView, property};
 use super::OfflineStore;
 use super::check_queue::queue_files;
 use super::scan::Place;
+use crate::QueueType;
 use crate::commit_log::file_name;
-use crate::consume_queue::{UNIT, decode_unit};
+use crate::consume_queue::UNIT;
 use crate::index::{key_hash, key_prefix};
 
 /// Units read at once.
@@ -103,7 +104,7 @@ impl OfflineStore {
             let raw = chunk.get_mut(..want as usize * UNIT).unwrap_or_default();
             File::open(dir.join(file_name(start)))?.read_exact_at(raw, next * UNIT as u64 - start)?;
             for (raw, offset) in raw.chunks_exact(UNIT).zip(next as i64..) {
-                let unit = decode_unit(offset, raw);
+                let unit = QueueType::Simple.decode(offset, raw);
                 if !unit.is_valid() || !unit.is_filler() && unit.physical_offset < physical_end {
                     return Ok(());
                 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::Queues;
 use super::save::Unsynced;
 use crate::commit_log::file_name;
-use crate::consume_queue::{ConsumeQueue, UNIT};
+use crate::consume_queue::ConsumeQueue;
 
 impl Queues {
     /// Removes a topic's queues and their files.
@@ -17,7 +17,8 @@ impl Queues {
         for queue in removed.queues.read().values() {
             self.forget(queue, &mut io);
         }
-        remove_dir(&self.root.join(topic))?;
+        remove_dir(&self.plain.root.join(topic))?;
+        remove_dir(&self.batch.root.join(topic))?;
         Ok(true)
     }
 
@@ -38,7 +39,7 @@ impl Queues {
         io.files.retain(|(uid, _), _| *uid != queue.uid);
         self.open.lock().close_queue(queue.uid);
         remove_dir(&self.dir(queue))?;
-        queue.reset(Vec::new(), 0, 0);
+        queue.reset(Vec::new(), 0, None);
         Ok(())
     }
 
@@ -57,8 +58,8 @@ impl Queues {
                 [first, _, ..] => *first,
                 _ => break,
             };
-            let last_unit = ((first + self.file_size) / UNIT as u64) as i64 - 1;
-            if self.unit(queue, last_unit).is_none_or(|u| u.physical_offset >= min_physical) {
+            let last_unit = (first / queue.kind.unit_len() as u64) as i64 + self.units_per_file(queue.kind) - 1;
+            if self.unit_at(queue, last_unit).is_none_or(|u| u.physical_offset >= min_physical) {
                 break;
             }
             fs::remove_file(self.dir(queue).join(file_name(first)))?;
@@ -73,12 +74,10 @@ impl Queues {
 
     /// Finds the first unit whose message is still in the commit log.
     pub(crate) fn correct_min(&self, queue: &ConsumeQueue, min_physical: u64) {
-        let first_file = queue.state().files.first().copied();
-        let first = first_file.map_or_else(|| queue.tail_start(), |s| (s / UNIT as u64) as i64);
-        let gone = |at: i64| self.unit(queue, at).is_some_and(|u| u.is_filler() || u.physical_offset < min_physical);
-        let (mut low, mut high) = (first, queue.end());
+        let gone = |at: i64| self.unit_at(queue, at).is_some_and(|u| u.is_filler() || u.physical_offset < min_physical);
+        let (mut low, mut high) = (self.first_index(queue), queue.end_index());
         // Nearly always nothing has changed.
-        let now = queue.min();
+        let now = self.index_of(queue, queue.min(), true).unwrap_or(low);
         if now > low && now < high && gone(now - 1) {
             low = now;
         }
@@ -93,7 +92,7 @@ impl Queues {
                 high = middle;
             }
         }
-        queue.set_min(low);
+        queue.set_min(self.offset_of(queue, low));
     }
 
     /// Cuts every queue before the first unit whose message does not lie below `physical`.
@@ -110,17 +109,18 @@ impl Queues {
 
     fn truncate(&self, queue: &ConsumeQueue, physical: u64) -> io::Result<()> {
         let files = queue.state().files.clone();
-        let first = files.first().map_or(0, |s| (*s / UNIT as u64) as i64);
-        let (mut low, mut high) = (first, queue.end());
+        let (unit_len, file_size) = (queue.kind.unit_len() as u64, self.folder(queue.kind).file_size);
+        let first = files.first().map_or(0, |s| (*s / unit_len) as i64);
+        let (mut low, mut high) = (first, queue.end_index());
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.unit(queue, middle).is_some_and(|u| u.physical_end() <= physical) {
+            if self.unit_at(queue, middle).is_some_and(|u| u.physical_end() <= physical) {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
-        let end_byte = low as u64 * UNIT as u64;
+        let end_byte = low as u64 * unit_len;
         let dir = self.dir(queue);
         let mut kept = Vec::new();
         for start in files {
@@ -131,16 +131,16 @@ impl Queues {
                 continue;
             }
             kept.push(start);
-            if end_byte < start + self.file_size {
+            if end_byte < start + file_size {
                 let file = self.open(queue, start)?;
                 file.file().set_len(end_byte - start)?;
-                file.file().set_len(self.file_size)?;
+                file.file().set_len(file_size)?;
             }
         }
-        let last = if low > first { self.unit(queue, low - 1) } else { None };
+        let last = if low > first { self.unit_at(queue, low - 1) } else { None };
         // An emptied queue is a new queue: it may begin again where the commit log says.
         let end = if kept.is_empty() { 0 } else { low };
-        queue.reset(kept, end, last.map_or(0, |u| u.physical_end()));
+        queue.reset(kept, end, last);
         Ok(())
     }
 }

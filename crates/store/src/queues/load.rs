@@ -12,16 +12,18 @@ use rustix::fs::SeekFrom;
 use super::Queues;
 use crate::OpenError;
 use crate::commit_log::file_name;
-use crate::consume_queue::{ConsumeQueue, UNIT, decode_unit};
+use crate::consume_queue::ConsumeQueue;
 use crate::file::StoreFile;
 use crate::progress::Report;
-use crate::read::Unit;
+use crate::read::{QueueType, Unit};
 
 /// Threads that load queues side by side, at most, and the queues that are worth one.
 const MOST_LOADERS: usize = 16;
 const QUEUES_PER_LOADER: usize = 32;
-/// Units in one block of the file system.
-const UNITS_PER_BLOCK: u64 = 4096 / UNIT as u64;
+/// Bytes of a block of the file system.
+const BLOCK: usize = 4096;
+/// Units read at once by a walk.
+const WALK_UNITS: usize = 3276;
 
 /// How the end of a queue is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +38,7 @@ impl Queues {
     /// Loads all queues from their folders. Queues that are damaged are removed; their number is the result, and the caller
     /// rebuilds them from the commit log.
     pub(crate) fn load(&self, search: EndSearch, min_physical: u64) -> Result<usize, OpenError> {
-        fs::create_dir_all(&self.root).map_err(OpenError::io(&self.root))?;
+        fs::create_dir_all(self.root()).map_err(OpenError::io(self.root()))?;
         let found = self.find()?;
         let report = Mutex::new(Report::new(self.screen.clone()));
         let damaged = Mutex::new(Vec::new());
@@ -71,11 +73,19 @@ impl Queues {
     /// The queues there are folders for.
     fn find(&self) -> Result<Vec<(Arc<ConsumeQueue>, PathBuf)>, OpenError> {
         let mut found = Vec::new();
-        for topic in sub_dirs(&self.root)? {
-            let Some(name) = topic.file_name().and_then(|n| n.to_str()) else { continue };
-            for dir in sub_dirs(&topic)? {
-                if let Some(id) = dir.file_name().and_then(|n| n.to_str()).and_then(|n| n.parse().ok()) {
-                    found.push((self.get_or_make(name, id), dir));
+        for kind in [QueueType::Simple, QueueType::Batch] {
+            let root = &self.folder(kind).root;
+            let topics = if root.is_dir() { sub_dirs(root)? } else { Vec::new() };
+            for topic in topics {
+                let Some(name) = topic.file_name().and_then(|n| n.to_str()) else { continue };
+                for dir in sub_dirs(&topic)? {
+                    let Some(id) = dir.file_name().and_then(|n| n.to_str()).and_then(|n| n.parse().ok()) else {
+                        continue;
+                    };
+                    if self.kinds.queue_type(name) != kind {
+                        return Err(OpenError::bad(&dir, wrong_kind(kind)));
+                    }
+                    found.push((self.make(name, id, kind), dir));
                 }
             }
         }
@@ -83,22 +93,23 @@ impl Queues {
     }
 
     fn load_queue(&self, queue: &ConsumeQueue, dir: &Path, search: EndSearch) -> Result<(), String> {
-        let files = self.list(dir)?;
+        let (unit_len, file_size) = (queue.kind.unit_len() as u64, self.folder(queue.kind).file_size);
+        let files = list(dir, file_size)?;
         queue.state().files = files.clone();
         let found = match search {
             EndSearch::Halving => self.end_by_halving(queue, &files),
             EndSearch::Walking => self.end_by_walking(queue, &files),
         };
         let (end, last) = found.map_err(|e| e.to_string())?;
-        let next =
-            (end as u64 * UNIT as u64).next_multiple_of(self.file_size).max(files.first().copied().unwrap_or(0) + 1);
+        let end_byte = end as u64 * unit_len;
+        let next = end_byte.next_multiple_of(file_size).max(files.first().copied().unwrap_or(0) + 1);
         for start in files.iter().filter(|s| **s >= next) {
             if self.unit_in_file(queue, *start, 0).is_ok_and(|u| u.is_valid() && !u.is_filler()) {
                 return Err(format!("units end at {end}, but file {} has some", file_name(*start)));
             }
         }
-        let last_index = self.file_size / UNIT as u64 - 1;
-        for start in files.iter().filter(|s| **s + self.file_size <= end as u64 * UNIT as u64) {
+        let last_index = file_size / unit_len - 1;
+        for start in files.iter().filter(|s| **s + file_size <= end_byte) {
             for index in [0, last_index] {
                 if !self.unit_in_file(queue, *start, index).is_ok_and(|u| u.is_valid()) {
                     return Err(format!("file {} has an empty unit", file_name(*start)));
@@ -106,83 +117,57 @@ impl Queues {
             }
         }
         // Files behind the one that holds the end contain nothing.
-        let keep = end as u64 * UNIT as u64;
         let (files, empty): (Vec<u64>, Vec<u64>) =
-            files.iter().partition(|s| **s < keep || **s == keep && Some(*s) == files.first());
+            files.iter().partition(|s| **s < end_byte || **s == end_byte && Some(*s) == files.first());
         for start in empty {
             fs::remove_file(dir.join(file_name(start))).map_err(|e| e.to_string())?;
             self.open.lock().close((queue.uid, start));
         }
-        queue.reset(files, end, last.map_or(0, |u| u.physical_end()));
+        queue.reset(files, end, last);
         Ok(())
     }
 
-    fn list(&self, dir: &Path) -> Result<Vec<u64>, String> {
-        let mut files = Vec::new();
-        for entry in fs::read_dir(dir).map_err(|e| e.to_string())? {
-            let entry = entry.map_err(|e| e.to_string())?;
-            if entry.file_type().is_ok_and(|t| t.is_dir()) {
-                continue;
-            }
-            let name = entry.file_name();
-            let start: u64 = name.to_str().and_then(|n| n.parse().ok()).ok_or("a file's name is no offset")?;
-            files.push((start, entry.metadata().map_err(|e| e.to_string())?.len()));
-        }
-        files.sort_unstable();
-        if let Some((start, 0)) = files.last().copied() {
-            fs::remove_file(dir.join(file_name(start))).map_err(|e| e.to_string())?;
-            files.pop();
-        }
-        for pair in files.windows(2) {
-            if pair[0].0 + self.file_size != pair[1].0 {
-                return Err(format!("no file from {} on", pair[0].0 + self.file_size));
-            }
-        }
-        match files.iter().find(|(start, len)| *len != self.file_size || start % self.file_size != 0) {
-            Some((start, len)) => {
-                Err(format!("file {} has {len} bytes instead of {}", file_name(*start), self.file_size))
-            }
-            None => Ok(files.into_iter().map(|(start, _)| start).collect()),
-        }
-    }
-
     fn unit_in_file(&self, queue: &ConsumeQueue, start: u64, index: u64) -> io::Result<Unit> {
+        let unit_len = queue.kind.unit_len();
         let file = self.open(queue, start)?;
-        let mut raw = [0; UNIT];
-        file.read_at(&mut raw, index * UNIT as u64)?;
-        Ok(decode_unit((start / UNIT as u64 + index) as i64, &raw))
+        let mut raw = vec![0; unit_len];
+        file.read_at(&mut raw, index * unit_len as u64)?;
+        Ok(queue.kind.decode((start / unit_len as u64 + index) as i64, &raw))
     }
 
+    /// Index after the last unit, and that unit.
     fn end_by_halving(&self, queue: &ConsumeQueue, files: &[u64]) -> io::Result<(i64, Option<Unit>)> {
         for start in files.iter().rev() {
-            if let Some(last) = self.last_in_file(queue, *start)? {
-                return Ok((last.queue_offset + 1, Some(last)));
+            if let Some((index, last)) = self.last_in_file(queue, *start)? {
+                return Ok((index + 1, Some(last)));
             }
         }
-        Ok((files.first().map_or(0, |s| (*s / UNIT as u64) as i64), None))
+        Ok((files.first().map_or(0, |s| (*s / queue.kind.unit_len() as u64) as i64), None))
     }
 
-    /// The last unit of a file whose units are good up to the end, with zeros behind. Nearly always it is in the last block that
-    /// was written, so that one read finds it.
-    fn last_in_file(&self, queue: &ConsumeQueue, start: u64) -> io::Result<Option<Unit>> {
+    /// The last unit of a file whose units are good up to the end, with zeros behind, and its index. Nearly always it is in the
+    /// last block that was written, so that one read finds it.
+    fn last_in_file(&self, queue: &ConsumeQueue, start: u64) -> io::Result<Option<(i64, Unit)>> {
+        let (unit_len, file_size) = (queue.kind.unit_len(), self.folder(queue.kind).file_size);
+        let per_block = (BLOCK / unit_len) as u64;
         let file = self.open(queue, start)?;
-        let units = data_end(&file, self.file_size).div_ceil(UNIT as u64);
-        let (mut from, mut to) = (units.saturating_sub(UNITS_PER_BLOCK), units.min(self.file_size / UNIT as u64));
-        let mut block = [0; UNITS_PER_BLOCK as usize * UNIT];
+        let units = data_end(&file, file_size).div_ceil(unit_len as u64);
+        let (mut from, mut to) = (units.saturating_sub(per_block), units.min(file_size / unit_len as u64));
+        let mut block = [0; BLOCK];
         loop {
-            let bytes = block.get_mut(..(to - from) as usize * UNIT).unwrap_or_default();
-            file.read_at(bytes, from * UNIT as u64)?;
-            let first = (start / UNIT as u64 + from) as i64;
-            let good =
-                bytes.chunks_exact(UNIT).zip(first..).map(|(raw, at)| decode_unit(at, raw)).take_while(Unit::is_valid);
-            match good.last() {
+            let bytes = block.get_mut(..(to - from) as usize * unit_len).unwrap_or_default();
+            file.read_at(bytes, from * unit_len as u64)?;
+            let first = (start / unit_len as u64 + from) as i64;
+            let units = first..;
+            let good = units.zip(bytes.chunks_exact(unit_len)).map(|(at, raw)| (at, queue.kind.decode(at, raw)));
+            match good.take_while(|(_, unit)| unit.is_valid()).last() {
                 Some(last) => return Ok(Some(last)),
                 None if from == 0 => return Ok(None),
                 // The end is before this block.
                 None => to = from,
             }
             let (mut good, mut bad) = (0, to);
-            while bad - good > UNITS_PER_BLOCK {
+            while bad - good > per_block {
                 let middle = good + (bad - good) / 2;
                 if self.unit_in_file(queue, start, middle)?.is_valid() {
                     good = middle;
@@ -194,30 +179,32 @@ impl Queues {
         }
     }
 
+    /// Index after the last unit, and that unit.
     fn end_by_walking(&self, queue: &ConsumeQueue, files: &[u64]) -> io::Result<(i64, Option<Unit>)> {
+        let (unit_len, file_size) = (queue.kind.unit_len(), self.folder(queue.kind).file_size);
         let mut last: Option<Unit> = None;
         let from = files.len().saturating_sub(3);
-        let mut chunk = vec![0; 3276 * UNIT];
-        for start in &files[from..] {
+        let mut chunk = vec![0; WALK_UNITS * unit_len];
+        for start in files.iter().skip(from) {
             let file = self.open(queue, *start)?;
             let mut at = 0;
-            while at < self.file_size {
-                let want = chunk.len().min((self.file_size - at) as usize);
+            while at < file_size {
+                let want = chunk.len().min((file_size - at) as usize);
                 file.read_at(&mut chunk[..want], at)?;
-                let first = ((start + at) / UNIT as u64) as i64;
-                for (raw, offset) in chunk[..want].chunks_exact(UNIT).zip(first..) {
-                    let unit = decode_unit(offset, raw);
+                let first = ((start + at) / unit_len as u64) as i64;
+                for (raw, index) in chunk[..want].chunks_exact(unit_len).zip(first..) {
+                    let unit = queue.kind.decode(index, raw);
                     // Old units behind an end that was never cleared go back in the commit log.
                     let follows = last.is_none_or(|l| unit.physical_offset >= l.physical_end());
                     if !unit.is_valid() || !follows {
-                        return Ok((offset, last));
+                        return Ok((index, last));
                     }
                     last = Some(unit);
                 }
                 at += want as u64;
             }
         }
-        let end = files.last().map_or(0, |s| ((s + self.file_size) / UNIT as u64) as i64);
+        let end = files.last().map_or(0, |s| ((s + file_size) / unit_len as u64) as i64);
         Ok((end, last))
     }
 }
@@ -236,4 +223,43 @@ fn sub_dirs(dir: &Path) -> Result<Vec<PathBuf>, OpenError> {
         }
     }
     Ok(dirs)
+}
+
+fn wrong_kind(kind: QueueType) -> String {
+    let (is, should) = match kind {
+        QueueType::Simple => ("plain consume queue", "BatchCQ"),
+        QueueType::Batch => ("batch consume queue", "not BatchCQ"),
+    };
+    format!(
+        "this is a {is}, but by config/topics.json the topic is {should}; put the topic's queue.type right, or move the folder \
+         away if the topic was made anew as the other kind"
+    )
+}
+
+/// The files of a queue by their first byte; an empty one at the end, which a crash leaves, is removed.
+fn list(dir: &Path, file_size: u64) -> Result<Vec<u64>, String> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).map_err(|e| e.to_string())? {
+        let entry = entry.map_err(|e| e.to_string())?;
+        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            continue;
+        }
+        let name = entry.file_name();
+        let start: u64 = name.to_str().and_then(|n| n.parse().ok()).ok_or("a file's name is no offset")?;
+        files.push((start, entry.metadata().map_err(|e| e.to_string())?.len()));
+    }
+    files.sort_unstable();
+    if let Some((start, 0)) = files.last().copied() {
+        fs::remove_file(dir.join(file_name(start))).map_err(|e| e.to_string())?;
+        files.pop();
+    }
+    for pair in files.windows(2) {
+        if pair[0].0 + file_size != pair[1].0 {
+            return Err(format!("no file from {} on", pair[0].0 + file_size));
+        }
+    }
+    match files.iter().find(|(start, len)| *len != file_size || start % file_size != 0) {
+        Some((start, len)) => Err(format!("file {} has {len} bytes instead of {}", file_name(*start), file_size)),
+        None => Ok(files.into_iter().map(|(start, _)| start).collect()),
+    }
 }

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Queues;
 use crate::commit_log::file_name;
-use crate::consume_queue::{ConsumeQueue, UNIT};
+use crate::consume_queue::ConsumeQueue;
 use crate::file::{StoreFile, sync_dir};
 
 /// More changed files than this are synced by one call for the whole file system.
@@ -55,13 +55,12 @@ impl Queues {
         let (mut at, bytes) = queue.unsaved();
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
-            let byte = at as u64 * UNIT as u64;
-            let start = byte - byte % self.file_size;
-            let room = (start + self.file_size - byte) as usize;
+            let (start, in_file) = self.file_of(queue.kind, at);
+            let room = (self.folder(queue.kind).file_size - in_file) as usize;
             let (now, later) = rest.split_at(room.min(rest.len()));
             let file = self.file_for_write(queue, start, io)?;
-            file.write_all_at(now, byte - start)?;
-            let units = now.len() / UNIT;
+            file.write_all_at(now, in_file)?;
+            let units = now.len() / queue.kind.unit_len();
             io.files.entry((queue.uid, start)).or_insert_with(|| (queue.clone(), 0)).1 += now.len() as u64;
             at += units as i64;
             rest = later;
@@ -80,10 +79,16 @@ impl Queues {
         let dir = self.dir(queue);
         if !dir.is_dir() {
             fs::create_dir_all(&dir)?;
-            io.dirs.extend([self.root.clone(), self.root.join(&*queue.topic)]);
+            let root = &self.folder(queue.kind).root;
+            io.dirs.extend(root.parent().map(Path::to_path_buf));
+            io.dirs.extend([root.clone(), root.join(&*queue.topic)]);
         }
         io.dirs.push(dir.clone());
-        let file = Arc::new(StoreFile::create(&dir.join(file_name(start)), self.file_size, self.faults.clone())?);
+        let file = Arc::new(StoreFile::create(
+            &dir.join(file_name(start)),
+            self.folder(queue.kind).file_size,
+            self.faults.clone(),
+        )?);
         self.open.lock().insert((queue.uid, start), file.clone());
         let mut state = queue.state();
         let at = state.files.partition_point(|s| *s < start);
@@ -113,7 +118,7 @@ impl Queues {
 
     fn sync_files(&self, files: &UnsyncedFiles, mut dirs: Vec<PathBuf>) -> io::Result<()> {
         if files.len() + dirs.len() >= SYNCFS_FROM && self.faults.is_none() {
-            rustix::fs::syncfs(fs::File::open(&self.root)?)?;
+            rustix::fs::syncfs(fs::File::open(self.root())?)?;
             return Ok(());
         }
         for ((_, start), (queue, _)) in files {

@@ -14,6 +14,7 @@ pub fn config(root: &Path) -> StoreConfig {
     StoreConfig {
         commit_log_file_size: 16 << 10,
         consume_queue_file_size: 20 * 50,
+        batch_consume_queue_file_size: 46 * 20,
         max_hash_slot_num: 500,
         max_index_num: 400,
         max_message_size: 4 << 10,
@@ -122,4 +123,25 @@ pub fn forget_boot(dir: &Path) {
     let sum = crc32fast::hash(&ours[..104]);
     ours[104..].copy_from_slice(&sum.to_be_bytes());
     file.write_all_at(&ours, 1024).unwrap();
+}
+
+/// Topics with batch consume queues: those whose name begins with `Batch`.
+pub struct BatchNames;
+
+impl TopicKinds for BatchNames {
+    fn queue_type(&self, topic: &str) -> QueueType {
+        if topic.starts_with("Batch") { QueueType::Batch } else { QueueType::Simple }
+    }
+}
+
+/// Like `open`, with batch topics.
+pub fn open_batch(config: StoreConfig) -> Arc<Store> {
+    Store::open(config, Arc::new(BatchNames), Box::new(())).expect("the store opens")
+}
+
+/// Appends and writes out an inner batch whose one body stands for `count` messages.
+pub fn send_inner(store: &Store, topic: &str, queue: i32, body: &str, count: i16) -> Appended {
+    let appended = store.append_inner_batch(&message(topic, queue, body.as_bytes(), b""), count).expect("appended");
+    store.write_out(appended.end).expect("written");
+    appended
 }
