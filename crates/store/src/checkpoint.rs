@@ -13,7 +13,7 @@ use std::path::Path;
 const SIZE: u64 = 4096;
 pub(crate) const OURS_AT: usize = 1024;
 const OURS_LEN: usize = 128;
-const MAGIC: u64 = 0x524D_5152_5354_4F31;
+const MAGIC: u64 = 0x524D_5152_5354_4F32;
 
 /// Java's part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,6 +46,10 @@ pub(crate) struct Progress {
     pub(crate) flushed: u64,
     /// Keys of all messages below are in the index files.
     pub(crate) indexed: u64,
+    /// Last message in the index files.
+    pub(crate) index_last: u64,
+    /// Full index files whose last message lies here or before are on the disk.
+    pub(crate) index_flushed: u64,
     /// Queues that had files.
     pub(crate) queues: u32,
     /// The store was closed in order.
@@ -84,7 +88,8 @@ impl Checkpoint {
             [t.physic, t.logics, t.index, t.master_flushed, t.confirm].iter().flat_map(|v| v.to_be_bytes()).collect();
         bytes[..head.len()].copy_from_slice(&head);
         let mut ours = Vec::with_capacity(OURS_LEN);
-        for value in [MAGIC, progress.queued, progress.durable, progress.flushed, progress.indexed] {
+        let p = progress;
+        for value in [MAGIC, p.queued, p.durable, p.flushed, p.indexed, p.index_last, p.index_flushed] {
             ours.extend_from_slice(&value.to_be_bytes());
         }
         ours.extend_from_slice(&progress.queues.to_be_bytes());
@@ -116,13 +121,15 @@ fn read_marks(bytes: &[u8]) -> Option<(Progress, Times)> {
     if reader.u64() != MAGIC {
         return None;
     }
-    let (queued, durable, flushed, indexed) = (reader.u64(), reader.u64(), reader.u64(), reader.u64());
+    let (queued, durable, flushed) = (reader.u64(), reader.u64(), reader.u64());
+    let (indexed, index_last, index_flushed) = (reader.u64(), reader.u64(), reader.u64());
     let (queues, clean) = (reader.u32(), reader.u32() == 1);
     let boot = reader.take();
     let seen = reader.times();
     let covered = bytes.get(..bytes.len() - reader.0.len())?;
     let intact = reader.u32() == crc32fast::hash(covered);
-    intact.then_some((Progress { queued, durable, flushed, indexed, queues, clean, boot }, seen))
+    let progress = Progress { queued, durable, flushed, indexed, index_last, index_flushed, queues, clean, boot };
+    intact.then_some((progress, seen))
 }
 
 /// Whether a file has our part, and whether the part's sum is right.
@@ -172,7 +179,17 @@ mod tests {
     use super::*;
 
     fn some_progress() -> Progress {
-        Progress { queued: 9, durable: 8, flushed: 7, indexed: 6, queues: 5, clean: true, boot: [3; 16] }
+        Progress {
+            queued: 9,
+            durable: 8,
+            flushed: 7,
+            indexed: 6,
+            index_last: 6,
+            index_flushed: 4,
+            queues: 5,
+            clean: true,
+            boot: [3; 16],
+        }
     }
 
     #[test]

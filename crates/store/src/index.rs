@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use protocol::record::{RecordView, properties, property, sys_flag};
 
 use crate::commit_log::CommitLog;
+use crate::file::sync_dir;
 use crate::index_file::IndexFile;
 use crate::walk::{Checksums, next_record, walk};
 use crate::{OpenError, StoreConfig};
@@ -20,6 +21,8 @@ use crate::{OpenError, StoreConfig};
 const MAX_WAITING: usize = 1 << 20;
 /// Bytes of commit log read in one step of catching up, so that queries get their turn.
 const CATCH_UP_STEP: u64 = 4 << 20;
+/// Bytes of commit log between two index files in which a key is looked for.
+const GAP_BYTES: u64 = 4 << 20;
 
 /// One key of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +48,24 @@ pub(crate) struct Index {
     /// Keys of all messages below are in the files.
     position: AtomicU64,
     waiting: Mutex<Waiting>,
-    /// End time of the last full file, once it is on the disk.
-    full_until: Mutex<i64>,
+    /// End of the last full file that is on the disk.
+    flushed: Mutex<Flushed>,
+}
+
+/// Full files that end here or before are on the disk.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Flushed {
+    /// Store time, milliseconds since 1970: Java's mark.
+    pub(crate) time: i64,
+    /// Physical offset of the last message; unknown in a store that Java used last.
+    pub(crate) offset: Option<u64>,
+}
+
+impl Flushed {
+    fn covers(&self, file: &IndexFile) -> bool {
+        let before = self.offset.map_or(file.end_time() <= self.time, |offset| file.end_offset() <= offset);
+        before && file.is_full()
+    }
 }
 
 #[derive(Default)]
@@ -90,6 +109,65 @@ pub(crate) fn key_hashes(
     }
 }
 
+/// Removes the files behind the first one that does not follow the one before it.
+fn cut_at_gap(files: &mut Vec<IndexFile>, log: &CommitLog) -> io::Result<()> {
+    let mut from = log.min_offset();
+    let mut good = 0;
+    for file in files.iter() {
+        if has_keys(log, from, file.begin_offset())? {
+            break;
+        }
+        good += 1;
+        from = from.max(file.end_offset() + 1);
+    }
+    for file in files.drain(good..) {
+        tracing::warn!(path = %file.path.display(), "removing an index file: one before it is missing");
+        file.remove()?;
+    }
+    Ok(())
+}
+
+/// Whether one of the messages from `from` up to `to` has a key. Looks at the first few thousand of them.
+fn has_keys(log: &CommitLog, from: u64, to: u64) -> io::Result<bool> {
+    if from >= to {
+        return Ok(false);
+    }
+    let mut found = false;
+    let mut at = next_record(log, from)?.unwrap_or(to);
+    let most = to.min(at + GAP_BYTES);
+    while at < most && !found {
+        let step = most.min(at + GAP_BYTES / 64);
+        let end = walk(
+            log,
+            at,
+            step,
+            Checksums::None,
+            &mut |_, view| found |= !record_hashes(view).is_empty(),
+            &mut |_, _| None,
+        )?;
+        if end <= at {
+            break;
+        }
+        at = end;
+    }
+    Ok(found)
+}
+
+/// The key hashes of a stored record.
+fn record_hashes(view: &RecordView<'_>) -> Vec<i32> {
+    let (mut unique, mut keys) = (None, None);
+    for (key, value) in properties::iter(view.properties) {
+        if key == property::UNIQ_KEY.as_bytes() {
+            unique = Some(value);
+        } else if key == property::KEYS.as_bytes() {
+            keys = Some(value);
+        }
+    }
+    let mut hashes = Vec::new();
+    key_hashes(key_prefix(view.topic), view.sys_flag, unique, keys, &mut |hash| hashes.push(hash));
+    hashes
+}
+
 impl Index {
     pub(crate) fn new(config: &StoreConfig) -> Self {
         Index {
@@ -100,7 +178,7 @@ impl Index {
             files: Mutex::default(),
             position: AtomicU64::new(0),
             waiting: Mutex::default(),
-            full_until: Mutex::default(),
+            flushed: Mutex::default(),
         }
     }
 
@@ -108,9 +186,9 @@ impl Index {
         self.enabled
     }
 
-    /// Opens the files. Those that changed after `trusted` (store time, milliseconds) are removed when it is given: a crash of
-    /// the machine may have torn them. Broken files and all behind them are removed too. The index then goes on from what is left.
-    pub(crate) fn load(&self, trusted: Option<i64>) -> Result<(), OpenError> {
+    /// Opens the files. After a crash of the machine those that are not `flushed` are removed: they may be torn. Broken files
+    /// and all behind them are removed too. The index then goes on from what is left.
+    pub(crate) fn load(&self, mut flushed: Flushed, crashed: bool) -> Result<(), OpenError> {
         std::fs::create_dir_all(&self.dir).map_err(OpenError::io(&self.dir))?;
         let mut paths: Vec<PathBuf> = Vec::new();
         for entry in std::fs::read_dir(&self.dir).map_err(OpenError::io(&self.dir))? {
@@ -126,7 +204,7 @@ impl Index {
         for path in paths {
             if good {
                 match IndexFile::open(&path, self.slots, self.max_entries, None) {
-                    Ok(file) if trusted.is_none_or(|t| file.end_time() <= t) => {
+                    Ok(file) if !crashed || flushed.covers(&file) => {
                         files.push(file);
                         continue;
                     }
@@ -141,6 +219,9 @@ impl Index {
             }
             std::fs::remove_file(&path).map_err(OpenError::io(&path))?;
         }
+        let last = files.iter().rfind(|f| flushed.covers(f)).map_or(0, IndexFile::end_offset);
+        flushed.offset.get_or_insert(last);
+        *self.flushed.lock() = flushed;
         *self.files.lock() = files;
         Ok(())
     }
@@ -156,26 +237,42 @@ impl Index {
         Ok(())
     }
 
+    pub(crate) fn position(&self) -> u64 {
+        self.position.load(Ordering::Acquire)
+    }
+
+    /// Sets where the index goes on: behind its last message, or at `mark` (position and last message of the last process) when
+    /// nothing was lost since. Files behind a missing one are removed.
+    pub(crate) fn resume(&self, log: &CommitLog, mark: Option<(u64, u64)>, end: u64) -> io::Result<()> {
+        let mut files = self.files.lock();
+        if self.enabled {
+            cut_at_gap(&mut files, log)?;
+        }
+        let Some(last) = files.last().map(IndexFile::end_offset) else {
+            self.start_at(log.min_offset());
+            return Ok(());
+        };
+        self.start_at(last);
+        if self.enabled && last < end {
+            // Some of its keys may have been in a file that is gone.
+            self.read_log(log, &mut files, last, last + 1)?;
+        }
+        let mark = mark.filter(|(_, had)| last >= *had).map_or(0, |(position, _)| position);
+        self.start_at(self.position().max(mark).min(end));
+        Ok(())
+    }
+
     /// Last message that is in the files, by physical offset; 0 without files.
     pub(crate) fn last_offset(&self) -> u64 {
         self.files.lock().last().map_or(0, IndexFile::end_offset)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.files.lock().is_empty()
-    }
-
-    pub(crate) fn position(&self) -> u64 {
-        self.position.load(Ordering::Acquire)
-    }
-
-    /// Where the index goes on.
-    pub(crate) fn start_at(&self, position: u64) {
+    fn start_at(&self, position: u64) {
         self.position.store(position, Ordering::Release);
     }
 
-    pub(crate) fn full_until(&self) -> i64 {
-        *self.full_until.lock()
+    pub(crate) fn flushed(&self) -> Flushed {
+        *self.flushed.lock()
     }
 
     /// Takes the keys of a written group. True when so much waits that the index thread should be woken.
@@ -233,6 +330,8 @@ impl Index {
 
     fn read_log(&self, log: &CommitLog, files: &mut Vec<IndexFile>, from: u64, to: u64) -> io::Result<()> {
         let from = from.max(log.min_offset());
+        // Of the last message that is in the files some keys may be missing.
+        let last = files.last().map(IndexFile::end_offset);
         let mut result = Ok(());
         let mut skipped_to_end = false;
         let end = walk(
@@ -242,7 +341,7 @@ impl Index {
             Checksums::None,
             &mut |at, view| {
                 if result.is_ok() {
-                    result = self.put_record(files, at, view);
+                    result = self.put_record(files, at, view, Some(at) == last);
                 }
             },
             &mut |at, _| match next_record(log, at + 1) {
@@ -262,22 +361,20 @@ impl Index {
         Ok(())
     }
 
-    fn put_record(&self, files: &mut Vec<IndexFile>, at: u64, view: &RecordView<'_>) -> io::Result<()> {
-        let (mut unique, mut keys) = (None, None);
-        for (key, value) in properties::iter(view.properties) {
-            if key == property::UNIQ_KEY.as_bytes() {
-                unique = Some(value);
-            } else if key == property::KEYS.as_bytes() {
-                keys = Some(value);
+    fn put_record(
+        &self,
+        files: &mut Vec<IndexFile>,
+        at: u64,
+        view: &RecordView<'_>,
+        may_be_there: bool,
+    ) -> io::Result<()> {
+        for hash in record_hashes(view) {
+            let there = may_be_there && files.iter().rev().take(2).any(|f| f.has(hash, at));
+            if !there {
+                self.put(files, KeyEntry { hash, physical: at, store_time: view.store_timestamp })?;
             }
         }
-        let mut result = Ok(());
-        key_hashes(key_prefix(view.topic), view.sys_flag, unique, keys, &mut |hash| {
-            if result.is_ok() {
-                result = self.put(files, KeyEntry { hash, physical: at, store_time: view.store_timestamp });
-            }
-        });
-        result
+        Ok(())
     }
 
     fn put(&self, files: &mut Vec<IndexFile>, entry: KeyEntry) -> io::Result<()> {
@@ -288,7 +385,8 @@ impl Index {
             let before = files.last().map_or((0, 0), |f| (f.end_time(), f.end_offset()));
             if let Some(full) = files.last() {
                 full.flush()?;
-                *self.full_until.lock() = full.end_time();
+                sync_dir(&self.dir)?;
+                *self.flushed.lock() = Flushed { time: full.end_time(), offset: Some(full.end_offset()) };
             }
             files.push(IndexFile::open(&self.new_path(), self.slots, self.max_entries, Some(before))?);
         }

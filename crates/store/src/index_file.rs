@@ -90,6 +90,10 @@ impl IndexFile {
         self.view().u64(END_TIME) as i64
     }
 
+    pub(crate) fn begin_offset(&self) -> u64 {
+        self.view().u64(BEGIN_OFFSET)
+    }
+
     pub(crate) fn end_offset(&self) -> u64 {
         self.view().u64(END_OFFSET)
     }
@@ -154,6 +158,13 @@ impl IndexFile {
     /// Collects offsets of entries with this hash whose time lies in the range, newest first.
     pub(crate) fn find(&self, hash: i32, max: usize, begin: i64, end: i64, into: &mut Vec<u64>) {
         self.view().find(hash, max, begin, end, into);
+    }
+
+    /// Whether the message at `physical` has an entry with this hash.
+    pub(crate) fn has(&self, hash: i32, physical: u64) -> bool {
+        let mut found = Vec::new();
+        self.find(hash, usize::MAX, 0, i64::MAX, &mut found);
+        found.contains(&physical)
     }
 
     pub(crate) fn overlaps(&self, begin: i64, end: i64) -> bool {

@@ -17,13 +17,12 @@ use crate::flush::Waiter;
 use crate::gate::Gate;
 use crate::group::Appender;
 use crate::guard::{Abort, DirLock};
-use crate::index::Index;
+use crate::index::{Flushed, Index};
 use crate::positions::Positions;
 use crate::queues::Queues;
 use crate::recovery::{Known, LastExit, Recovery};
 use crate::retention::Cleaner;
 use crate::signal::Signal;
-use crate::walk::{Checksums, look};
 use crate::write::{Dispatch, Refused, Writer};
 use crate::{ArrivalListener, StoreConfig, TopicKinds};
 
@@ -133,11 +132,11 @@ impl Store {
 
         let queues = Queues::new(&config, topics.clone());
         let found = Recovery { config: &config, log: &log, queues: &queues, known }.run()?;
-        let trusted = (exit == LastExit::Crashed).then_some(checkpoint.times.index);
-        index.load(trusted)?;
-        let indexed = progress.filter(|_| exit != LastExit::Crashed).map(|p| p.indexed);
+        let flushed = Flushed { time: checkpoint.times.index, offset: progress.map(|p| p.index_flushed) };
+        index.load(flushed, exit == LastExit::Crashed)?;
+        let indexed = progress.filter(|_| exit != LastExit::Crashed).map(|p| (p.indexed, p.index_last));
         index.cut(found.end).map_err(OpenError::io(index.dir()))?;
-        index.start_at(index_start(&index, &log, indexed, found.end));
+        index.resume(&log, indexed, found.end).map_err(OpenError::io(index.dir()))?;
 
         checkpoint.times.confirm = found.end as i64;
         let queue_count = queues.all().len() as u32;
@@ -305,7 +304,10 @@ impl Store {
         let mut checkpoint = self.checkpoint.lock();
         let (file, progress) = &mut *checkpoint;
         file.times.physic = self.last_flushed_time.load(Ordering::Acquire);
-        file.times.index = file.times.index.max(self.index.full_until());
+        let index = self.index.flushed();
+        file.times.index = file.times.index.max(index.time);
+        progress.index_flushed = index.offset.unwrap_or(0);
+        progress.index_last = self.index.last_offset();
         file.times.confirm = self.positions.confirmed() as i64;
         progress.flushed = self.positions.flushed();
         progress.indexed = self.index.position();
@@ -422,27 +424,6 @@ impl Chores {
             .wrapping_add(store.index.position())
             .wrapping_add(store.checkpoint.lock().1.durable);
         std::mem::replace(&mut self.written_at, sum) != sum
-    }
-}
-
-/// Where the index goes on after loading.
-fn index_start(index: &Index, log: &CommitLog, indexed: Option<u64>, end: u64) -> u64 {
-    let last = index.last_offset();
-    let after_last = if last == 0 && index.is_empty() {
-        log.min_offset()
-    } else {
-        let len = log
-            .segment_at(last)
-            .and_then(|s| {
-                let rest = s.bytes().ok()?.slice((last - s.start) as usize..);
-                Some(look(&rest, last, Checksums::None).ok()??.size())
-            })
-            .unwrap_or(0);
-        last + len as u64
-    };
-    match indexed {
-        Some(mark) if !index.is_empty() => mark.max(after_last).min(end),
-        _ => after_last.max(log.min_offset()).min(end),
     }
 }
 

@@ -212,6 +212,35 @@ fn keys_are_found_also_after_a_reopening() {
 }
 
 #[test]
+fn keys_in_a_lost_index_file_are_found_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = dir.path().join("index");
+    let files = || {
+        let mut paths: Vec<_> = std::fs::read_dir(&index).unwrap().map(|e| e.unwrap().path()).collect();
+        paths.sort();
+        paths
+    };
+    {
+        let store = open(config(dir.path()));
+        for i in 0..500 {
+            // 399 keys in a file: the keys of one message are in two files.
+            send_with(&store, "T", 0, &i.to_string(), &[("UNIQ_KEY", &format!("U{i}")), ("KEYS", &format!("k{i}"))]);
+        }
+        store.close();
+    }
+    for which in [2, 1, 0] {
+        std::fs::remove_file(&files()[which]).unwrap();
+        let store = open(config(dir.path()));
+        for i in 0..500 {
+            for key in [format!("k{i}"), format!("U{i}")] {
+                assert_eq!(store.query_key("T", &key, 10, 0, i64::MAX).messages.len(), 1, "{key} without file {which}");
+            }
+        }
+        store.close();
+    }
+}
+
+#[test]
 fn time_finds_both_neighbours() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(config(dir.path()));

@@ -1,0 +1,61 @@
+//! The counterpart of `tests/java/StorePeer.java`: the same commands, the same lines.
+
+mod report;
+mod workload;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::{Store, StoreConfig};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+fn main() -> Outcome {
+    let mut args = std::env::args().skip(1).peekable();
+    let mut config = StoreConfig {
+        clean_file_forcibly: false,
+        disk_max_used_space_ratio: 95,
+        // `clean` alone removes files, and then of any age.
+        file_reserved_time: Duration::ZERO,
+        delete_when: Vec::new(),
+        delete_commit_log_files_interval: Duration::ZERO,
+        ..StoreConfig::new(args.next().ok_or("a root is needed")?)
+    };
+    while let Some(setting) = args.next_if(|a| ["small", "crc", "ext"].contains(&a.as_str())) {
+        match setting.as_str() {
+            "small" => small(&mut config),
+            "crc" => config.append_prop_crc = true,
+            other => return Err(format!("{other}: unknown").into()),
+        }
+    }
+    let store = Store::open(config, Arc::new(()), Box::new(()))?;
+    while let Some(command) = args.next() {
+        let mut number = || -> Result<usize, Box<dyn std::error::Error>> {
+            Ok(args.next().ok_or("the command needs a number")?.parse()?)
+        };
+        match command.as_str() {
+            "report" => report::print(&store, number()?),
+            "clean" => {
+                for _ in 0..number()? {
+                    store.delete_expired_now();
+                }
+            }
+            "put" => {
+                let round = args.next().ok_or("put needs the name of a round")?;
+                workload::put(&store, &round, args.next().ok_or("put needs a number")?.parse()?)?;
+            }
+            // As a kill -9 would.
+            "kill" => std::process::abort(),
+            other => return Err(format!("{other}: unknown").into()),
+        }
+    }
+    store.close();
+    Ok(())
+}
+
+fn small(config: &mut StoreConfig) {
+    config.commit_log_file_size = 1 << 20;
+    config.consume_queue_file_size = 20 * 1000;
+    config.max_hash_slot_num = 5000;
+    config.max_index_num = 20_000;
+}

@@ -1,0 +1,102 @@
+//! Prints what a reader can learn of a store, in the lines of the Java counterpart.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+use protocol::record::{RecordView, properties, property};
+use store::{Boundary, GetRequest, RecordFilter, Store};
+
+/// All queues, and the key queries of every `step`-th message of a queue.
+pub(crate) fn print(store: &Store, step: usize) {
+    println!("log {} {}", store.min_physical_offset(), store.max_physical_offset());
+    let mut topics = store.topics();
+    topics.sort();
+    let mut total = 0;
+    for topic in &topics {
+        let mut keys: BTreeSet<String> = ["all5", "all99", "none"].map(String::from).into();
+        for queue in store.queue_ids(topic) {
+            total += print_queue(store, topic, queue, step, &mut keys);
+            print_times(store, topic, queue);
+        }
+        for key in &keys {
+            print_key(store, topic, key);
+        }
+    }
+    println!("total {total}");
+}
+
+/// Range, messages, CRC of all record bytes, CRC of all tags codes.
+fn print_queue(store: &Store, topic: &str, queue: i32, step: usize, keys: &mut BTreeSet<String>) -> usize {
+    let (min, max) = (store.min_offset(topic, queue), store.max_offset(topic, queue));
+    let (mut offset, mut count, mut crc) = (min, 0, crc32fast::Hasher::new());
+    let codes = TagsCodes::default();
+    while offset < max {
+        let got = store.get(&GetRequest {
+            topic,
+            queue,
+            offset,
+            max_messages: 32,
+            max_bytes: 1 << 20,
+            filter: Some(&codes),
+            may_block: true,
+        });
+        for record in &got.messages {
+            crc.update(record);
+            if count % step == 0 {
+                keys_of(record, keys);
+            }
+            count += 1;
+        }
+        if got.next_offset <= offset {
+            break;
+        }
+        offset = got.next_offset;
+    }
+    let codes = codes.0.into_inner().expect("no panic before").finalize();
+    println!("queue {topic} {queue} {min} {max} {count} {} {codes}", crc.finalize());
+    count
+}
+
+fn keys_of(record: &[u8], keys: &mut BTreeSet<String>) {
+    let Ok(view) = RecordView::parse(record) else { return };
+    keys.extend(properties::get(view.properties, property::UNIQ_KEY).map(String::from));
+    let more = properties::get(view.properties, property::KEYS).unwrap_or_default();
+    keys.extend(more.split(' ').filter(|key| !key.is_empty()).map(String::from));
+}
+
+/// The searches around nine messages from the first to the last.
+fn print_times(store: &Store, topic: &str, queue: i32) {
+    let (min, max) = (store.min_offset(topic, queue), store.max_offset(topic, queue));
+    println!("earliest {topic} {queue} {}", store.earliest_time(topic, queue));
+    if max <= min {
+        return;
+    }
+    for k in 0..=8 {
+        let at = min + (max - 1 - min) * k / 8;
+        let stored = store.store_time_at(topic, queue, at);
+        print!("time {topic} {queue} {at} {stored}");
+        for time in stored - 1..=stored + 1 {
+            let search = |boundary| store.offset_by_time(topic, queue, time, boundary);
+            print!(" {} {}", search(Boundary::Lower), search(Boundary::Upper));
+        }
+        println!();
+    }
+}
+
+fn print_key(store: &Store, topic: &str, key: &str) {
+    let found = store.query_key(topic, key, 64, 0, i64::MAX);
+    let mut crc = crc32fast::Hasher::new();
+    found.messages.iter().for_each(|m| crc.update(m));
+    println!("key {topic} {key} {} {}", found.messages.len(), crc.finalize());
+}
+
+/// Lets everything through and sums up what it was asked.
+#[derive(Default)]
+struct TagsCodes(Mutex<crc32fast::Hasher>);
+
+impl RecordFilter for TagsCodes {
+    fn tags_code_matches(&self, tags_code: i64) -> bool {
+        self.0.lock().expect("no panic before").update(&tags_code.to_be_bytes());
+        true
+    }
+}

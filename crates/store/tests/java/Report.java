@@ -1,0 +1,147 @@
+import java.io.File;
+import java.nio.ByteBuffer;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.zip.CRC32;
+import org.apache.rocketmq.common.message.MessageDecoder;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.store.ConsumeQueueExt;
+import org.apache.rocketmq.store.DefaultMessageStore;
+import org.apache.rocketmq.store.GetMessageResult;
+import org.apache.rocketmq.store.MessageFilter;
+import org.apache.rocketmq.store.QueryMessageResult;
+import org.apache.rocketmq.store.SelectMappedBufferResult;
+
+/** Prints what a reader can learn of a store. Its Rust counterpart prints the same lines. */
+class Report {
+    final DefaultMessageStore store;
+    final String root;
+    final int step;
+    long total;
+
+    Report(DefaultMessageStore store, String root, int step) {
+        this.store = store;
+        this.root = root;
+        this.step = step;
+    }
+
+    void print() throws Exception {
+        System.out.println("log " + store.getMinPhyOffset() + " " + store.getMaxPhyOffset());
+        TreeMap<String, TreeSet<Integer>> topics = new TreeMap<>();
+        for (String kind : new String[] {"consumequeue", "batchconsumequeue"}) {
+            File[] folders = new File(root, kind).listFiles(File::isDirectory);
+            for (File topic : folders == null ? new File[0] : folders) {
+                for (File queue : topic.listFiles(File::isDirectory)) {
+                    topics.computeIfAbsent(topic.getName(), t -> new TreeSet<>()).add(Integer.parseInt(queue.getName()));
+                }
+            }
+        }
+        for (String topic : topics.keySet()) {
+            Set<String> keys = new TreeSet<>(java.util.Arrays.asList("all5", "all99", "none"));
+            for (int queue : topics.get(topic)) {
+                queue(topic, queue, keys);
+                times(topic, queue);
+            }
+            for (String key : keys) {
+                key(topic, key);
+            }
+        }
+        System.out.println("total " + total);
+    }
+
+    /** Range, messages, CRC of all record bytes, CRC of all tags codes. */
+    private void queue(String topic, int queue, Set<String> keys) throws Exception {
+        long min = store.getMinOffsetInQueue(topic, queue);
+        long max = store.getMaxOffsetInQueue(topic, queue);
+        CRC32 crc = new CRC32();
+        TagsCodes codes = new TagsCodes();
+        long count = 0;
+        for (long offset = min; offset < max;) {
+            GetMessageResult got = store.getMessage("g", topic, queue, offset, 32, codes);
+            for (SelectMappedBufferResult part : got.getMessageMapedList()) {
+                ByteBuffer bytes = part.getByteBuffer();
+                if (count++ % step == 0) {
+                    keysOf(bytes.duplicate(), keys);
+                }
+                crc.update(bytes);
+            }
+            long next = got.getNextBeginOffset();
+            got.release();
+            if (next <= offset) {
+                break;
+            }
+            offset = next;
+        }
+        total += count;
+        System.out.println("queue " + topic + " " + queue + " " + min + " " + max + " " + count + " " + crc.getValue() + " "
+            + codes.crc.getValue());
+    }
+
+    private static void keysOf(ByteBuffer record, Set<String> keys) {
+        MessageExt message = MessageDecoder.decode(record.duplicate(), false, false);
+        if (message == null) {
+            byte[] raw = new byte[Math.min(64, record.remaining())];
+            record.get(raw);
+            throw new IllegalStateException("no record: " + record.remaining() + " " + java.util.Arrays.toString(raw));
+        }
+        String unique = message.getProperty("UNIQ_KEY");
+        if (unique != null) {
+            keys.add(unique);
+        }
+        if (message.getKeys() != null) {
+            for (String key : message.getKeys().split(" ")) {
+                keys.add(key);
+            }
+        }
+    }
+
+    /** The searches around nine messages from the first to the last. */
+    private void times(String topic, int queue) throws Exception {
+        long min = store.getMinOffsetInQueue(topic, queue);
+        long max = store.getMaxOffsetInQueue(topic, queue);
+        System.out.println("earliest " + topic + " " + queue + " " + store.getEarliestMessageTime(topic, queue));
+        if (!Version.SEARCHES_BOTH_NEIGHBOURS || max <= min) {
+            return;
+        }
+        for (int k = 0; k <= 8; k++) {
+            long at = min + (max - 1 - min) * k / 8;
+            long stored = store.getMessageStoreTimeStamp(topic, queue, at);
+            StringBuilder line = new StringBuilder("time " + topic + " " + queue + " " + at + " " + stored);
+            for (long time = stored - 1; time <= stored + 1; time++) {
+                line.append(" " + Version.offsetByTime(store, topic, queue, time, false));
+                line.append(" " + Version.offsetByTime(store, topic, queue, time, true));
+            }
+            System.out.println(line);
+        }
+    }
+
+    private void key(String topic, String key) throws Exception {
+        QueryMessageResult found = store.queryMessage(topic, key, 64, 0, Long.MAX_VALUE);
+        CRC32 crc = new CRC32();
+        int count = 0;
+        for (ByteBuffer bytes : found.getMessageBufferList()) {
+            crc.update(bytes);
+            count++;
+        }
+        found.release();
+        System.out.println("key " + topic + " " + key + " " + count + " " + crc.getValue());
+    }
+
+    /** Lets everything through and sums up what it was asked. */
+    private static class TagsCodes implements MessageFilter {
+        final CRC32 crc = new CRC32();
+
+        @Override
+        public boolean isMatchedByConsumeQueue(Long tagsCode, ConsumeQueueExt.CqExtUnit extension) {
+            crc.update(ByteBuffer.allocate(8).putLong(0, tagsCode == null ? 0 : tagsCode));
+            return true;
+        }
+
+        @Override
+        public boolean isMatchedByCommitLog(ByteBuffer record, Map<String, String> properties) {
+            return true;
+        }
+    }
+}
