@@ -15,6 +15,7 @@ fn main() -> Outcome {
     let mut config = StoreConfig {
         clean_file_forcibly: false,
         disk_max_used_space_ratio: 95,
+        max_msgs_num_batch: 1_000_000,
         // `clean` alone removes files, and then of any age.
         file_reserved_time: Duration::ZERO,
         delete_when: Vec::new(),

@@ -67,7 +67,7 @@ fn keys_of(record: &[u8], keys: &mut BTreeSet<String>) {
 /// The searches around nine messages from the first to the last.
 fn print_times(store: &Store, topic: &str, queue: i32) {
     let (min, max) = (store.min_offset(topic, queue), store.max_offset(topic, queue));
-    println!("earliest {topic} {queue} {}", store.earliest_time(topic, queue));
+    println!("earliest {topic} {queue} {}", store.store_time_at(topic, queue, min));
     if max <= min {
         return;
     }
@@ -84,7 +84,7 @@ fn print_times(store: &Store, topic: &str, queue: i32) {
 }
 
 fn print_key(store: &Store, topic: &str, key: &str) {
-    let found = store.query_key(topic, key, 64, 0, i64::MAX);
+    let found = store.query_key(topic, key, 1_000_000, 0, i64::MAX);
     let mut crc = crc32fast::Hasher::new();
     found.messages.iter().for_each(|m| crc.update(m));
     println!("key {topic} {key} {} {}", found.messages.len(), crc.finalize());

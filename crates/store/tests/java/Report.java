@@ -16,6 +16,9 @@ import org.apache.rocketmq.store.SelectMappedBufferResult;
 
 /** Prints what a reader can learn of a store. Its Rust counterpart prints the same lines. */
 class Report {
+    /** Where a record says at which place in the log it lies. */
+    static final int PHYSICAL_OFFSET_AT = 28;
+
     final DefaultMessageStore store;
     final String root;
     final int step;
@@ -53,7 +56,7 @@ class Report {
 
     /** Range, messages, CRC of all record bytes, CRC of all tags codes. */
     private void queue(String topic, int queue, Set<String> keys) throws Exception {
-        long min = store.getMinOffsetInQueue(topic, queue);
+        long min = Version.min(store, topic, queue);
         long max = store.getMaxOffsetInQueue(topic, queue);
         CRC32 crc = new CRC32();
         TagsCodes codes = new TagsCodes();
@@ -99,10 +102,11 @@ class Report {
 
     /** The searches around nine messages from the first to the last. */
     private void times(String topic, int queue) throws Exception {
-        long min = store.getMinOffsetInQueue(topic, queue);
+        long min = Version.min(store, topic, queue);
         long max = store.getMaxOffsetInQueue(topic, queue);
-        System.out.println("earliest " + topic + " " + queue + " " + store.getEarliestMessageTime(topic, queue));
-        if (!Version.SEARCHES_BOTH_NEIGHBOURS || max <= min) {
+        System.out.println("earliest " + topic + " " + queue + " " + store.getMessageStoreTimeStamp(topic, queue, min));
+        // RocketMQ 4 takes whichever neighbour is nearer.
+        if (!Version.FIVE || max <= min) {
             return;
         }
         for (int k = 0; k <= 8; k++) {
@@ -118,15 +122,17 @@ class Report {
     }
 
     private void key(String topic, String key) throws Exception {
-        QueryMessageResult found = store.queryMessage(topic, key, 64, 0, Long.MAX_VALUE);
+        QueryMessageResult found = store.queryMessage(topic, key, 1000000, 0, Long.MAX_VALUE);
         CRC32 crc = new CRC32();
-        int count = 0;
+        Set<Long> places = new TreeSet<>();
         for (ByteBuffer bytes : found.getMessageBufferList()) {
-            crc.update(bytes);
-            count++;
+            // After a kill Java may have put a message in twice.
+            if (places.add(bytes.getLong(PHYSICAL_OFFSET_AT))) {
+                crc.update(bytes);
+            }
         }
         found.release();
-        System.out.println("key " + topic + " " + key + " " + count + " " + crc.getValue());
+        System.out.println("key " + topic + " " + key + " " + places.size() + " " + crc.getValue());
     }
 
     /** Lets everything through and sums up what it was asked. */

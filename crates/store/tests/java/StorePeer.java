@@ -74,6 +74,7 @@ public class StorePeer {
         config.setStorePathRootDir(root);
         config.setStorePathCommitLog(root + File.separator + "commitlog");
         config.setHaListenPort(0);
+        config.setMaxMsgsNumBatch(1000000);
         // Without it the index loses what was put into its last file before a kill.
         config.setMessageIndexSafe(true);
         config.setCleanFileForciblyEnable(false);
@@ -96,6 +97,7 @@ public class StorePeer {
             Runtime.getRuntime().halt(1);
         }
         store.start();
+        Version.quiet(store);
         settle(store);
         return store;
     }

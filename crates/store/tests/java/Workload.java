@@ -88,7 +88,7 @@ class Workload {
     /** Longer than the records of RocketMQ 4 can say. */
     private static String longTopic() {
         StringBuilder name = new StringBuilder("%RETRY%");
-        if (Version.SEARCHES_BOTH_NEIGHBOURS) {
+        if (Version.FIVE) {
             for (int i = 0; i < 200; i++) {
                 name.append('g');
             }

@@ -7,8 +7,7 @@ import org.apache.rocketmq.store.stats.BrokerStatsManager;
 
 /** What the store of RocketMQ 4.9 names differently from that of 5. */
 class Version {
-    /** Its search by time takes whichever neighbour is nearer. */
-    static final boolean SEARCHES_BOTH_NEIGHBOURS = false;
+    static final boolean FIVE = false;
 
     static class Message extends MessageExtBrokerInner { }
 
@@ -17,11 +16,26 @@ class Version {
             (topic, queue, offset, tags, time, bits, properties) -> { }, new BrokerConfig());
     }
 
+    /** Delivered delayed messages would be more than what the workload wrote. */
+    static void quiet(DefaultMessageStore store) {
+        store.getScheduleMessageService().shutdown();
+    }
+
     static Object queueCleaner(DefaultMessageStore store) {
         return store;
     }
 
     static final String CLEAN_QUEUES = "cleanFilesPeriodically";
+
+    /** The first message that is there. RocketMQ 4 itself forgets the minimum of a queue whose messages were all removed. */
+    static long min(DefaultMessageStore store, String topic, int queue) {
+        long at = store.getMinOffsetInQueue(topic, queue);
+        long max = store.getMaxOffsetInQueue(topic, queue);
+        while (at < max && store.getMessageStoreTimeStamp(topic, queue, at) < 0) {
+            at++;
+        }
+        return at;
+    }
 
     static long offsetByTime(DefaultMessageStore store, String topic, int queue, long time, boolean upper) {
         throw new UnsupportedOperationException();

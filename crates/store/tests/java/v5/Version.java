@@ -11,7 +11,7 @@ import org.apache.rocketmq.store.stats.BrokerStatsManager;
 
 /** What the store of RocketMQ 5 names differently from that of 4.9. */
 class Version {
-    static final boolean SEARCHES_BOTH_NEIGHBOURS = true;
+    static final boolean FIVE = true;
 
     static final ConcurrentMap<String, TopicConfig> TOPICS = new ConcurrentHashMap<>();
 
@@ -26,12 +26,19 @@ class Version {
             (topic, queue, offset, tags, time, bits, properties) -> { }, broker, TOPICS);
     }
 
+    /** Stops what changes the store by itself: here nothing does. */
+    static void quiet(DefaultMessageStore store) { }
+
     /** The object whose cleaning of queues and index follows that of the commit log, and the name of its pass. */
     static Object queueCleaner(DefaultMessageStore store) {
         return store.getQueueStore();
     }
 
     static final String CLEAN_QUEUES = "cleanQueueFilesPeriodically";
+
+    static long min(DefaultMessageStore store, String topic, int queue) {
+        return store.getMinOffsetInQueue(topic, queue);
+    }
 
     static long offsetByTime(DefaultMessageStore store, String topic, int queue, long time, boolean upper) {
         return store.getOffsetInQueueByTime(topic, queue, time, upper ? BoundaryType.UPPER : BoundaryType.LOWER);
