@@ -159,7 +159,7 @@ impl Workload<'_> {
         properties::set(&mut half.properties, property::TRANSACTION_PREPARED, "true");
         let put = self.put(&half)?;
         self.queued += 1;
-        if i % 3 == 0 {
+        if i.is_multiple_of(3) {
             return Ok(());
         }
         let mut committed = self.message("T1", i);
