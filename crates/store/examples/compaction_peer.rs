@@ -30,19 +30,29 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         disk_max_used_space_ratio: 95,
         compaction_queue_file_size: 4600,
         compaction_file_size: 46_000,
+        flush_commit_log_least_pages: 0,
         ..StoreConfig::new(Path::new(&root))
     };
     let store = Store::open(config, Arc::new(Kinds), Box::new(()))?;
     while let Some(command) = args.next() {
         match command.as_str() {
             "put" => put(&store, args.next().ok_or("put needs a number")?.parse()?)?,
-            "compact" => drop(store.compact_now()?),
+            "compact" => {
+                flush(&store);
+                store.compact_now()?;
+            }
             "report" => report(&store),
             other => return Err(format!("{other}: unknown").into()),
         }
     }
     store.close();
     Ok(())
+}
+
+fn flush(store: &Store) {
+    while store.stats().flush_behind_bytes > 0 {
+        std::thread::yield_now();
+    }
 }
 
 fn put(store: &Store, count: usize) -> Result<(), Box<dyn std::error::Error>> {

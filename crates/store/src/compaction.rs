@@ -13,7 +13,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
@@ -128,41 +128,6 @@ impl Compaction {
             }
         }
         self.positions.forget_topic(topic)
-    }
-
-    /// Compacts the logs that have something new, several at once. `stop` ends it early.
-    fn compact(
-        &self,
-        queues: &[Arc<ConsumeQueue>],
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Vec<io::Result<CompactionRound>> {
-        let next = AtomicUsize::new(0);
-        let results = Mutex::new(Vec::new());
-        let work = || {
-            while let Some(queue) = queues.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop()) {
-                let Some(log) = queue.compaction.get().and_then(|log| log.as_deref()) else { continue };
-                let result = log.compact(stop);
-                match &result {
-                    Ok(round) if round.kept + round.dropped > 0 => tracing::info!(
-                        topic = %queue.topic, queue = queue.id, kept = round.kept, dropped = round.dropped, "compacted"
-                    ),
-                    Ok(_) => {}
-                    Err(error) if log.is_dead() || stop() => tracing::debug!(%error, "a round was given up"),
-                    Err(error) => {
-                        tracing::error!(topic = %queue.topic, queue = queue.id, %error, "compaction failed; the files stay as they were");
-                        log.suspect(error);
-                    }
-                }
-                results.lock().push(result);
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..self.threads.min(queues.len()) {
-                scope.spawn(work);
-            }
-            work();
-        });
-        results.into_inner()
     }
 }
 

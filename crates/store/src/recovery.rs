@@ -271,9 +271,14 @@ impl Recovery<'_> {
         }
         let queue = self.queues.get_or_make(record.topic, record.queue_id);
         let unit = unit_of(self.config, &queue, at, record);
-        if unit.base == 0 && queue.end() > 0 && at >= queue.state().max_physical {
+        if queue.end() > 0 && at >= queue.state().max_physical {
             // Offsets begin again only when the topic was deleted and made anew: what came before is not in its queue.
-            self.queues.restart(&queue)?;
+            let made_anew = unit.base == 0;
+            // A crash took units whose messages have left the commit log. The offsets of those that follow must not shift.
+            let lost_units = unit.base > queue.end() && queue.state().max_physical <= self.log.min_offset();
+            if made_anew || lost_units {
+                self.queues.restart(&queue)?;
+            }
         }
         self.queues.put(&queue, &unit);
         Ok(())

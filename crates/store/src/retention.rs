@@ -105,7 +105,7 @@ impl Store {
     fn delete_files(&self, now: i64, at_once: bool) -> usize {
         let keep_ms = self.config.file_reserved_time.as_millis() as i64;
         let mut removed = 0;
-        let mut copied = None;
+        let mut released = None;
         while removed < self.config.delete_file_batch_max {
             let segments = self.log.segments();
             // Never the last: it is being written.
@@ -116,8 +116,8 @@ impl Store {
             if first.end() > self.positions.flushed() {
                 break;
             }
-            if first.end() > *copied.get_or_insert_with(|| self.copied_until()) {
-                tracing::warn!(path = %first.file.path().display(), "kept, because messages in it are not in their compacted log yet");
+            if first.end() > *released.get_or_insert_with(|| self.released(at_once)) {
+                tracing::warn!(path = %first.file.path().display(), "kept, because queues or compacted logs do not have its messages on the disk yet");
                 break;
             }
             if let Err(error) = self.log.remove_first() {
@@ -132,6 +132,22 @@ impl Store {
             }
         }
         removed
+    }
+
+    /// The offset below which the commit log may go: compacted logs have their messages from there, and the units of the queues
+    /// are on the disk. After a crash units are made again from the commit log, and offsets must not shift by those that are
+    /// missing.
+    fn released(&self, at_once: bool) -> u64 {
+        let copied = self.copied_until();
+        match self.secure_queues() {
+            // On a full disk nothing can be written before something has gone.
+            _ if at_once => copied,
+            Ok(secured) => copied.min(secured),
+            Err(error) => {
+                tracing::error!(%error, "no file is removed, because consume queues cannot be flushed");
+                0
+            }
+        }
     }
 
     /// Lets queues and index follow the commit log's minimum.

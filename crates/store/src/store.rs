@@ -292,6 +292,15 @@ impl Store {
         }
     }
 
+    /// Puts all units onto the disk, and the mark that says so. Returns the mark: units of the commit log below it are safe.
+    pub(crate) fn secure_queues(&self) -> std::io::Result<u64> {
+        let confirmed = self.positions.confirmed();
+        self.queues.save_all()?;
+        self.sync_queues(true, Some(confirmed));
+        self.write_checkpoint(false)?;
+        Ok(self.checkpoint.lock().1.durable)
+    }
+
     fn index_pass(&self) -> Duration {
         match self.index.catch_up(&self.log, self.positions.confirmed()) {
             Ok(()) => self.checkpoint.lock().1.indexed = self.index.position(),

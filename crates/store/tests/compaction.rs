@@ -38,10 +38,13 @@ fn open_with(config: StoreConfig) -> Arc<Store> {
     Store::open(config, Arc::new(Kinds), Box::new(())).unwrap()
 }
 
-/// Sends bodies under keys `k0`, `k1`, …; offsets follow the order.
+/// Sends bodies under keys `k0`, `k1`, …; offsets follow the order. Every ten are flushed.
 fn send_keyed(store: &Store, range: std::ops::Range<i64>, keys: i64) {
     for i in range {
-        send_with(store, "C", 0, &format!("v{i}"), &[("KEYS", &format!("k{}", i % keys)), ("TAGS", "A")]);
+        let last = send_with(store, "C", 0, &format!("v{i}"), &[("KEYS", &format!("k{}", i % keys)), ("TAGS", "A")]);
+        if i % 10 == 9 {
+            flush(store, &last);
+        }
     }
 }
 
@@ -161,13 +164,9 @@ fn what_retention_takes_from_the_commit_log_stays_readable() {
     let dir = tempfile::tempdir().unwrap();
     let store = open_with(StoreConfig { file_reserved_time: Duration::ZERO, ..small(dir.path()) });
     send_keyed(&store, 0..60, 5);
-    for i in 0..400 {
-        send(&store, "Plain", 0, &format!("{i} {}", "x".repeat(200)));
-    }
+    let sent: Vec<_> = (0..400).map(|i| send(&store, "Plain", 0, &format!("{i} {}", "x".repeat(200)))).collect();
     assert!(names(&log_dir(dir.path())).is_empty(), "nobody has read, so nothing was copied yet");
-    let (done, flushed) = std::sync::mpsc::channel();
-    store.when_flushed(store.max_physical_offset(), Box::new(move |r| done.send(r).unwrap()));
-    flushed.recv_timeout(Duration::from_secs(20)).unwrap().unwrap();
+    flush(&store, sent.last().unwrap());
     while store.delete_expired_now() > 0 {}
     assert!(store.min_physical_offset() > 0 && store.min_offset("Plain", 0) > 0);
     assert_eq!(offsets(&read_from(&store, 0)), (0..60).collect::<Vec<_>>());

@@ -135,7 +135,7 @@ impl CompactionLog {
         let mut next = from;
         for unit in &units {
             self.copy(store, &mut writer, unit)?;
-            next = unit.queue_offset + 1;
+            next = unit.end();
         }
         let grown = writer.finish()?;
         if let Some(state) = self.state.write().as_mut() {

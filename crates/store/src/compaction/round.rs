@@ -58,10 +58,16 @@ pub struct CompactionRound {
 }
 
 impl CompactionLog {
-    /// Compacts all files but the last, if they hold messages no round has looked at. `stop` ends it without a result.
-    pub(super) fn compact(&self, stop: &dyn Fn() -> bool) -> io::Result<CompactionRound> {
+    /// Compacts all files but the last, if they hold messages no round has looked at. `flushed` says whether the commit log has
+    /// a message on the disk: one that a crash may take away replaces nothing yet. `stop` ends it without a result.
+    pub(super) fn compact(
+        &self,
+        flushed: &dyn Fn(i64) -> bool,
+        stop: &dyn Fn() -> bool,
+    ) -> io::Result<CompactionRound> {
         let _one = self.round.lock();
-        let Some(old) = self.full_pairs() else { return Ok(CompactionRound::default()) };
+        let Some(mut old) = self.full_pairs() else { return Ok(CompactionRound::default()) };
+        old.truncate(old.partition_point(|pair| flushed(pair.last)));
         let position = self.position();
         if old.last().is_none_or(|pair| pair.last <= position) {
             return Ok(CompactionRound::default());

@@ -2,8 +2,10 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::log::Range;
 use super::pair::{OpenPair, intact};
@@ -129,13 +131,50 @@ impl Store {
         FOLLOW_EVERY
     }
 
+    /// A round for each queue that has something new, several at once.
     fn compact_rounds(&self) -> Vec<io::Result<CompactionRound>> {
         let queues: Vec<Arc<ConsumeQueue>> = self.compaction.followed.lock().clone();
-        self.compaction.compact(&queues, &|| self.compaction_signal.is_stopping())
+        let next = AtomicUsize::new(0);
+        let results = Mutex::new(Vec::new());
+        let work = || {
+            while let Some(queue) = queues.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let result = self.compact_queue(queue);
+                results.lock().push(result);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.compaction.threads.min(queues.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        results.into_inner()
     }
 
-    /// Compacts all logs now. Runs by itself every `compactionScheduleInternal`. Returns what was kept and dropped, or the
-    /// first error.
+    fn compact_queue(&self, queue: &ConsumeQueue) -> io::Result<CompactionRound> {
+        let Some(log) = self.compacted(queue) else { return Ok(CompactionRound::default()) };
+        let stop = || self.compaction_signal.is_stopping();
+        let end = self.positions.flushed();
+        // What is no longer in the commit log was flushed long ago.
+        let flushed = |offset| self.queues.unit(queue, offset).is_none_or(|unit| unit.physical_end() <= end);
+        let result = log.compact(&flushed, &stop);
+        let (topic, id) = (&queue.topic, queue.id);
+        match &result {
+            Ok(round) if round.dropped > 0 => {
+                tracing::info!(%topic, queue = id, kept = round.kept, dropped = round.dropped, "compacted");
+            }
+            Ok(_) => {}
+            Err(error) if log.is_dead() || stop() => tracing::debug!(%error, "a round was given up"),
+            Err(error) => {
+                tracing::error!(%topic, queue = id, %error, "compaction failed; the files stay as they were");
+                log.suspect(error);
+            }
+        }
+        result
+    }
+
+    /// Compacts all logs now, as far as the messages are flushed. Runs by itself every `compactionScheduleInternal`. Returns
+    /// what was kept and dropped, or the first error.
     pub fn compact_now(&self) -> io::Result<CompactionRound> {
         self.follow_queues();
         let mut sum = CompactionRound::default();

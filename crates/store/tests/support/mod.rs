@@ -1,6 +1,8 @@
 //! What the store's tests share.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used)]
 
+pub mod crash;
+
 use std::net::SocketAddr;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -144,4 +146,11 @@ pub fn send_inner(store: &Store, topic: &str, queue: i32, body: &str, count: i16
     let appended = store.append_inner_batch(&message(topic, queue, body.as_bytes(), b""), count).expect("appended");
     store.write_out(appended.end).expect("written");
     appended
+}
+
+/// Waits until everything sent so far is on the disk; `last` is the last append.
+pub fn flush(store: &Store, last: &Appended) {
+    let (done, flushed) = std::sync::mpsc::channel();
+    store.when_flushed(last.end, Box::new(move |result| done.send(result).expect("somebody waits")));
+    flushed.recv_timeout(std::time::Duration::from_secs(20)).expect("an answer").expect("flushed");
 }
