@@ -329,6 +329,8 @@ pub fn store_config(config: &BrokerSettings, root: &Path) -> StoreConfig {
     store.commit_log_file_size = keys.mapped_file_size_commit_log;
     store.consume_queue_file_size = keys.consume_queue_file_size();
     store.batch_consume_queue_file_size = keys.mapper_file_size_batch_consume_queue;
+    store.enable_consume_queue_ext = keys.enable_consume_queue_ext;
+    store.consume_queue_ext_file_size = keys.mapped_file_size_consume_queue_ext;
     store.flush_disk_type = match keys.flush_disk_type {
         FlushDiskType::SyncFlush => store::FlushDiskType::Sync,
         FlushDiskType::AsyncFlush => store::FlushDiskType::Async,

@@ -34,6 +34,10 @@ pub struct StoreConfig {
     pub consume_queue_file_size: u64,
     /// `mapperFileSizeBatchConsumeQueue`, bytes; rounded up to whole units.
     pub batch_consume_queue_file_size: u64,
+    /// `enableConsumeQueueExt`.
+    pub enable_consume_queue_ext: bool,
+    /// `mappedFileSizeConsumeQueueExt`, bytes.
+    pub consume_queue_ext_file_size: u64,
 
     pub flush_disk_type: FlushDiskType,
     /// `flushIntervalCommitLog`.
@@ -148,6 +152,8 @@ impl StoreConfig {
             commit_log_file_size: 1 << 30,
             consume_queue_file_size: 6_000_000,
             batch_consume_queue_file_size: 13_800_000,
+            enable_consume_queue_ext: false,
+            consume_queue_ext_file_size: 48 << 20,
             flush_disk_type: FlushDiskType::Async,
             flush_interval_commit_log: Duration::from_millis(500),
             flush_commit_log_least_pages: 4,

@@ -14,6 +14,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::batch_unit::{BATCH_UNIT, BatchUnit};
 use crate::compaction::CompactionLog;
+use crate::ext::Ext;
 use crate::read::{QueueType, Unit};
 
 /// Bytes of a plain unit.
@@ -98,7 +99,7 @@ impl Unit {
 }
 
 pub(crate) struct ConsumeQueue {
-    /// Tells queues of one process apart, also when a topic is deleted and made again.
+    /// Even. Tells queues of one process apart, also when a topic is deleted and made again.
     pub(crate) uid: u32,
     pub(crate) topic: Arc<str>,
     pub(crate) id: i32,
@@ -126,6 +127,8 @@ pub(crate) struct State {
     tail_start: i64,
     /// Units below this index are in the files.
     saved: i64,
+    /// The extension, if there is one.
+    pub(crate) ext: Option<Box<Ext>>,
     /// End of the last unit's record.
     pub(crate) max_physical: u64,
     /// In the list of queues to be saved.
@@ -157,6 +160,7 @@ impl ConsumeQueue {
             tail: Vec::new(),
             tail_start: 0,
             saved: 0,
+            ext: None,
             max_physical: 0,
             listed: false,
             warm: false,
@@ -203,8 +207,14 @@ impl ConsumeQueue {
         self.state.lock()
     }
 
-    /// Adds a record's unit at the end, by Java's rules for repeats, gaps and queues that begin at an offset.
-    pub(crate) fn put(&self, unit: &BatchUnit, units_per_file: i64) -> Put {
+    /// Tells the files of the extension from those of the queue.
+    pub(crate) fn ext_uid(&self) -> u32 {
+        self.uid + 1
+    }
+
+    /// Adds a record's unit at the end, by Java's rules for repeats, gaps and queues that begin at an offset. With an
+    /// `ext_file_size` the tags code goes into the extension.
+    pub(crate) fn put(&self, unit: &BatchUnit, units_per_file: i64, ext_file_size: Option<u64>) -> Put {
         if self.is_dead() {
             return Put::Dead;
         }
@@ -233,7 +243,14 @@ impl ConsumeQueue {
                         "a message's queue offset does not follow the one before; it gets the next place"
                     );
                 }
-                state.tail.extend_from_slice(&encode_unit(unit.physical_offset, unit.size, unit.tags_code));
+                let tags_code = match ext_file_size {
+                    Some(size) => {
+                        let ext = state.ext.get_or_insert_with(|| Box::new(Ext::new(size, Vec::new(), 0)));
+                        ext.put(unit.tags_code, unit.store_time)
+                    }
+                    None => unit.tags_code,
+                };
+                state.tail.extend_from_slice(&encode_unit(unit.physical_offset, unit.size, tags_code));
                 end + 1
             }
             QueueType::Batch => {

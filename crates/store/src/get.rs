@@ -1,9 +1,12 @@
 //! Reading messages of a queue.
 
 use bytes::Bytes;
+use protocol::record::RecordView;
 use rustix::io::ReadWriteFlags;
 
 use crate::consume_queue::ConsumeQueue;
+use crate::ext::is_address;
+use crate::facts::unit_of;
 use crate::queues::UnitRead;
 use crate::{GetRequest, GetResult, GetStatus, Store, StoreConfig, Unit};
 
@@ -117,6 +120,13 @@ impl Store {
                 }
             }
             let within = units.partition_point(|unit| unit.queue_offset < end);
+            if units.iter().any(|unit| is_address(unit.tags_code)) {
+                if !request.may_block {
+                    result.cold = result.messages.is_empty();
+                    break;
+                }
+                self.ask_records(queue, &mut units);
+            }
             if let (0, Some(behind)) = (within, units.first()) {
                 next = behind.queue_offset;
                 break;
@@ -183,6 +193,15 @@ impl Store {
         None
     }
 
+    /// Finds the tags codes that a crash has taken from the extension of a queue in the records.
+    fn ask_records(&self, queue: &ConsumeQueue, units: &mut [Unit]) {
+        for unit in units.iter_mut().filter(|unit| is_address(unit.tags_code)) {
+            let record = self.record_at(unit.physical_offset);
+            let view = record.as_ref().and_then(|record| RecordView::parse(record).ok());
+            unit.tags_code = view.map_or(0, |view| unit_of(&self.config, queue, unit.physical_offset, &view).tags_code);
+        }
+    }
+
     /// The record of a unit; `None` when it is gone or is no record of that size.
     pub(crate) fn record(&self, unit: &Unit, resident: bool) -> Option<Bytes> {
         let size = unit.size as usize;
@@ -236,6 +255,7 @@ impl Store {
             let read = self.queues.read(&queue, next, max - units.len(), true, &mut some);
             let Some(last) = some.last().filter(|_| read == UnitRead::Found) else { break };
             next = last.end();
+            self.ask_records(&queue, &mut some);
             units.append(&mut some);
         }
         units.retain(|u| !u.is_filler());

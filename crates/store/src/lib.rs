@@ -13,6 +13,7 @@ mod compaction;
 mod config;
 mod consume_queue;
 mod counters;
+mod ext;
 mod facts;
 mod file;
 mod flush;

@@ -1,6 +1,7 @@
 //! All consume queues: the table, and reading units.
 
 mod clean;
+mod ext;
 mod load;
 mod open_files;
 mod save;
@@ -25,9 +26,16 @@ use save::Unsynced;
 
 pub(crate) use load::EndSearch;
 
+/// The least an extension file must hold: some units and the mark of its end.
+const LEAST_EXT_FILE: u64 = 1000;
+
 pub(crate) struct Queues {
     plain: Folder,
     batch: Folder,
+    ext_root: PathBuf,
+    ext_file_size: u64,
+    /// New units of plain queues get one in the extension.
+    ext_enabled: bool,
     pub(crate) kinds: Arc<dyn TopicKinds>,
     faults: Option<Arc<dyn Faults>>,
     screen: Option<Screen>,
@@ -77,6 +85,9 @@ impl Queues {
         Queues {
             plain: Folder::new(root.join("consumequeue"), config.consume_queue_file_size, QueueType::Simple),
             batch: Folder::new(root.join("batchconsumequeue"), config.batch_consume_queue_file_size, QueueType::Batch),
+            ext_root: root.join("consumequeue_ext"),
+            ext_file_size: config.consume_queue_ext_file_size.max(LEAST_EXT_FILE),
+            ext_enabled: config.enable_consume_queue_ext,
             kinds,
             faults: config.faults.clone(),
             screen: config.screen.clone(),
@@ -140,7 +151,7 @@ impl Queues {
         };
         let mut queues = topic.queues.write();
         let make = || {
-            let uid = self.next_uid.fetch_add(1, Ordering::Relaxed);
+            let uid = self.next_uid.fetch_add(2, Ordering::Relaxed);
             Arc::new(ConsumeQueue::new(uid, topic.name.clone(), queue, kind))
         };
         queues.entry(queue).or_insert_with(make).clone()
@@ -171,7 +182,8 @@ impl Queues {
 
     /// Adds a record's unit to a queue.
     pub(crate) fn put(&self, queue: &Arc<ConsumeQueue>, unit: &BatchUnit) -> Put {
-        let put = queue.put(unit, self.units_per_file(queue.kind));
+        let ext = (self.ext_enabled && queue.kind == QueueType::Simple).then_some(self.ext_file_size);
+        let put = queue.put(unit, self.units_per_file(queue.kind), ext);
         if let Put::Done { first } = put {
             self.unsaved_bytes.fetch_add(queue.kind.unit_len(), Ordering::Relaxed);
             if first {
@@ -186,7 +198,8 @@ impl Queues {
         self.unsaved_bytes.load(Ordering::Relaxed)
     }
 
-    /// Units from that of the message at `offset` on, at most `max`, from one file and the tail.
+    /// Units from that of the message at `offset` on, at most `max`, from one file and the tail. Tags codes that are addresses
+    /// of the extension are replaced by what stands there; where nothing does they stay.
     pub(crate) fn read(
         &self,
         queue: &ConsumeQueue,
@@ -195,10 +208,11 @@ impl Queues {
         may_block: bool,
         into: &mut Vec<Unit>,
     ) -> UnitRead {
-        match self.index_of(queue, offset, may_block) {
+        let read = match self.index_of(queue, offset, may_block) {
             Ok(index) => self.read_units(queue, index, max, may_block, into),
             Err(failed) => failed,
-        }
+        };
+        if read == UnitRead::Found { self.resolve(queue, into, may_block) } else { read }
     }
 
     /// The unit of the message at `offset`, waiting for the disk if need be.
@@ -303,12 +317,14 @@ impl Queues {
     }
 
     fn open(&self, queue: &ConsumeQueue, start: u64) -> io::Result<Arc<StoreFile>> {
-        let key = (queue.uid, start);
+        self.open_file((queue.uid, start), || self.dir(queue).join(file_name(start)))
+    }
+
+    fn open_file(&self, key: (u32, u64), path: impl FnOnce() -> PathBuf) -> io::Result<Arc<StoreFile>> {
         if let Some(file) = self.open.lock().get(key) {
             return Ok(file);
         }
-        let path = self.dir(queue).join(file_name(start));
-        let file = Arc::new(StoreFile::open(&path, self.faults.clone())?);
+        let file = Arc::new(StoreFile::open(&path(), self.faults.clone())?);
         self.open.lock().insert(key, file.clone());
         Ok(file)
     }

@@ -19,6 +19,7 @@ impl Queues {
         }
         remove_dir(&self.plain.root.join(topic))?;
         remove_dir(&self.batch.root.join(topic))?;
+        remove_dir(&self.ext_root.join(topic))?;
         Ok(true)
     }
 
@@ -30,23 +31,26 @@ impl Queues {
         }
         self.topics.write().retain(|_, t| !t.queues.read().is_empty());
         self.forget(queue, &mut io);
-        remove_dir(&self.dir(queue))
+        remove_dir(&self.dir(queue))?;
+        remove_dir(&self.ext_dir(queue))
     }
 
     /// Empties a queue, so that it begins at 0 again.
     pub(crate) fn restart(&self, queue: &ConsumeQueue) -> io::Result<()> {
         let mut io = self.io.lock();
-        io.files.retain(|(uid, _), _| *uid != queue.uid);
-        self.open.lock().close_queue(queue.uid);
+        io.forget(queue);
+        self.open.lock().close_queue(queue);
         remove_dir(&self.dir(queue))?;
+        remove_dir(&self.ext_dir(queue))?;
         queue.reset(Vec::new(), 0, None);
+        queue.state().ext = None;
         Ok(())
     }
 
     fn forget(&self, queue: &ConsumeQueue, io: &mut Unsynced) {
         queue.kill();
-        io.files.retain(|(uid, _), _| *uid != queue.uid);
-        self.open.lock().close_queue(queue.uid);
+        io.forget(queue);
+        self.open.lock().close_queue(queue);
     }
 
     /// Removes files whose messages are all below `min_physical`, never the last, and moves the queue's minimum.
@@ -69,6 +73,10 @@ impl Queues {
         }
         drop(io);
         self.correct_min(queue, min_physical);
+        self.clean_ext(
+            queue,
+            self.index_of(queue, queue.min(), true).ok().and_then(|i| self.unit_at(queue, i)).as_ref(),
+        )?;
         Ok(removed)
     }
 
@@ -141,6 +149,7 @@ impl Queues {
         // An emptied queue is a new queue: it may begin again where the commit log says.
         let end = if kept.is_empty() { 0 } else { low };
         queue.reset(kept, end, last);
+        self.follow_cut(queue, last.as_ref());
         Ok(())
     }
 }

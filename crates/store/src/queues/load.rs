@@ -13,6 +13,7 @@ use super::Queues;
 use crate::OpenError;
 use crate::commit_log::file_name;
 use crate::consume_queue::ConsumeQueue;
+use crate::ext::is_address;
 use crate::file::StoreFile;
 use crate::progress::Report;
 use crate::read::{QueueType, Unit};
@@ -43,11 +44,12 @@ impl Queues {
         let report = Mutex::new(Report::new(self.screen.clone()));
         let damaged = Mutex::new(Vec::new());
         let turn = AtomicUsize::new(0);
+        let has_ext = self.ext_root.is_dir();
         let work = || {
             while let Some((queue, dir)) = found.get(turn.fetch_add(1, Ordering::Relaxed)) {
                 let loaded = turn.load(Ordering::Relaxed);
                 report.lock().tick(|| format!("loading consume queues: {loaded} of {}", found.len()));
-                match self.load_queue(queue, dir, search) {
+                match self.load_queue(queue, dir, search, has_ext) {
                     Ok(()) => self.correct_min(queue, min_physical),
                     Err(what) => damaged.lock().push((queue, dir, what)),
                 }
@@ -92,7 +94,7 @@ impl Queues {
         Ok(found)
     }
 
-    fn load_queue(&self, queue: &ConsumeQueue, dir: &Path, search: EndSearch) -> Result<(), String> {
+    fn load_queue(&self, queue: &ConsumeQueue, dir: &Path, search: EndSearch, has_ext: bool) -> Result<(), String> {
         let (unit_len, file_size) = (queue.kind.unit_len() as u64, self.folder(queue.kind).file_size);
         let files = list(dir, file_size)?;
         queue.state().files = files.clone();
@@ -124,7 +126,8 @@ impl Queues {
             self.open.lock().close((queue.uid, start));
         }
         queue.reset(files, end, last);
-        Ok(())
+        let points_to_ext = last.is_some_and(|unit| is_address(unit.tags_code));
+        if has_ext || points_to_ext { self.load_ext(queue, last.as_ref()) } else { Ok(()) }
     }
 
     fn unit_in_file(&self, queue: &ConsumeQueue, start: u64, index: u64) -> io::Result<Unit> {
@@ -237,7 +240,7 @@ fn wrong_kind(kind: QueueType) -> String {
 }
 
 /// The files of a queue by their first byte; an empty one at the end, which a crash leaves, is removed.
-fn list(dir: &Path, file_size: u64) -> Result<Vec<u64>, String> {
+pub(super) fn list(dir: &Path, file_size: u64) -> Result<Vec<u64>, String> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).map_err(|e| e.to_string())? {
         let entry = entry.map_err(|e| e.to_string())?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rustix::io::ReadWriteFlags;
 
+use crate::consume_queue::ConsumeQueue;
 use crate::file::StoreFile;
 
 /// By queue and first byte of the file.
@@ -45,8 +46,8 @@ impl OpenFiles {
     }
 
     /// Closes all files of a queue.
-    pub(super) fn close_queue(&mut self, uid: u32) {
-        self.files.retain(|(of, _), _| *of != uid);
+    pub(super) fn close_queue(&mut self, queue: &ConsumeQueue) {
+        self.files.retain(|(of, _), _| *of != queue.uid && *of != queue.ext_uid());
     }
 
     pub(super) fn close_all(&mut self) {

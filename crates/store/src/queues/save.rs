@@ -21,8 +21,19 @@ type UnsyncedFiles = HashMap<(u32, u64), (Arc<ConsumeQueue>, u64)>;
 /// What was written but not synced.
 #[derive(Default)]
 pub(super) struct Unsynced {
-    pub(super) files: UnsyncedFiles,
+    files: UnsyncedFiles,
     dirs: Vec<PathBuf>,
+}
+
+impl Unsynced {
+    pub(super) fn wrote(&mut self, queue: &Arc<ConsumeQueue>, key: (u32, u64), bytes: u64) {
+        self.files.entry(key).or_insert_with(|| (queue.clone(), 0)).1 += bytes;
+    }
+
+    /// Forgets all files of a queue.
+    pub(super) fn forget(&mut self, queue: &ConsumeQueue) {
+        self.files.retain(|_, (of, _)| of.uid != queue.uid);
+    }
 }
 
 impl Queues {
@@ -53,6 +64,8 @@ impl Queues {
 
     fn save(&self, queue: &Arc<ConsumeQueue>, io: &mut Unsynced) -> io::Result<()> {
         let (mut at, bytes) = queue.unsaved();
+        // Taken after the units, so it holds all they point to.
+        self.save_ext(queue, io)?;
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             let (start, in_file) = self.file_of(queue.kind, at);
@@ -61,7 +74,7 @@ impl Queues {
             let file = self.file_for_write(queue, start, io)?;
             file.write_all_at(now, in_file)?;
             let units = now.len() / queue.kind.unit_len();
-            io.files.entry((queue.uid, start)).or_insert_with(|| (queue.clone(), 0)).1 += now.len() as u64;
+            io.wrote(queue, (queue.uid, start), now.len() as u64);
             at += units as i64;
             rest = later;
             self.unsaved_bytes.fetch_sub(now.len().min(self.unsaved_bytes()), Ordering::Relaxed);
@@ -76,23 +89,33 @@ impl Queues {
         if queue.state().files.contains(&start) {
             return self.open(queue, start);
         }
-        let dir = self.dir(queue);
-        if !dir.is_dir() {
-            fs::create_dir_all(&dir)?;
-            let root = &self.folder(queue.kind).root;
-            io.dirs.extend(root.parent().map(Path::to_path_buf));
-            io.dirs.extend([root.clone(), root.join(&*queue.topic)]);
-        }
-        io.dirs.push(dir.clone());
-        let file = Arc::new(StoreFile::create(
-            &dir.join(file_name(start)),
-            self.folder(queue.kind).file_size,
-            self.faults.clone(),
-        )?);
-        self.open.lock().insert((queue.uid, start), file.clone());
+        let folder = self.folder(queue.kind);
+        let file = self.create_file(&folder.root, queue, (queue.uid, start), folder.file_size, io)?;
         let mut state = queue.state();
         let at = state.files.partition_point(|s| *s < start);
         state.files.insert(at, start);
+        Ok(file)
+    }
+
+    /// Makes a file, named after the second part of its key, in a queue's folder under `root`.
+    pub(super) fn create_file(
+        &self,
+        root: &Path,
+        queue: &ConsumeQueue,
+        key: (u32, u64),
+        size: u64,
+        io: &mut Unsynced,
+    ) -> io::Result<Arc<StoreFile>> {
+        let topic = root.join(&*queue.topic);
+        let dir = topic.join(queue.id.to_string());
+        if !dir.is_dir() {
+            fs::create_dir_all(&dir)?;
+            io.dirs.extend(root.parent().map(Path::to_path_buf));
+            io.dirs.extend([root.to_path_buf(), topic]);
+        }
+        let file = Arc::new(StoreFile::create(&dir.join(file_name(key.1)), size, self.faults.clone())?);
+        io.dirs.push(dir);
+        self.open.lock().insert(key, file.clone());
         Ok(file)
     }
 
@@ -121,8 +144,9 @@ impl Queues {
             rustix::fs::syncfs(fs::File::open(self.root())?)?;
             return Ok(());
         }
-        for ((_, start), (queue, _)) in files {
-            match self.open(queue, *start) {
+        for ((uid, start), (queue, _)) in files {
+            let file = if *uid == queue.uid { self.open(queue, *start) } else { self.open_ext(queue, *start) };
+            match file {
                 Ok(file) => file.sync()?,
                 // Removed meanwhile.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
