@@ -19,7 +19,7 @@ use crate::progress::Report;
 use crate::read::{QueueType, Unit};
 
 /// Threads that load queues side by side, at most, and the queues that are worth one.
-const MOST_LOADERS: usize = 16;
+const MOST_LOADERS: usize = 32;
 const QUEUES_PER_LOADER: usize = 32;
 /// Bytes of a block of the file system.
 const BLOCK: usize = 4096;
