@@ -18,13 +18,13 @@ pub fn query_message(broker: &Arc<Broker>, _context: &Context<'_>, request: &Com
     let header: QueryMessageRequest = request.header()?;
     let unique = request.fields.get(UNIQUE_KEY_QUERY).is_some_and(|text| text == "true");
     let most = if unique { broker.store_config().default_query_max_num as i32 } else { header.max_num };
-    let found = broker.store.query_key(
-        &header.topic,
-        &header.key,
-        usize::try_from(most).unwrap_or(0),
-        header.begin_timestamp,
-        header.end_timestamp,
-    );
+    let most = usize::try_from(most).unwrap_or(0);
+    let (begin, end) = (header.begin_timestamp, header.end_timestamp);
+    let found = match header.index_type.as_deref() {
+        Some("T") => broker.store.query_tags(&header.topic, &header.key, most, begin, end),
+        // Keys and unique keys stand side by side.
+        _ => broker.store.query_key(&header.topic, &header.key, most, begin, end),
+    };
     let fields = QueryMessageResponse {
         index_last_update_timestamp: found.index_last_update_timestamp,
         index_last_update_phyoffset: found.index_last_update_physical_offset as i64,

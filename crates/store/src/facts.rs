@@ -5,7 +5,7 @@ use protocol::record::{RecordView, java_hash, properties, property};
 use crate::StoreConfig;
 use crate::batch_unit::BatchUnit;
 use crate::consume_queue::ConsumeQueue;
-use crate::index::key_hashes;
+use crate::index::{Keys, key_hashes};
 use crate::read::QueueType;
 
 /// Of a message about to be appended.
@@ -41,20 +41,20 @@ impl Hashes {
 impl Facts {
     /// Looks through two property strings, of which the second follows the first.
     pub(crate) fn find(queue: &ConsumeQueue, flags: i32, first: &[u8], second: &[u8], with_keys: bool) -> Self {
-        let (mut tags, mut unique, mut keys) = (None, None, None);
+        let mut keys = Keys::default();
         let mut facts = Facts::default();
         for (key, value) in properties::iter(first).chain(properties::iter(second)) {
             match key {
-                b"TAGS" => tags = Some(value),
-                b"KEYS" => keys = Some(value),
-                b"UNIQ_KEY" => unique = Some(value),
+                b"TAGS" => keys.tags = Some(value),
+                b"KEYS" => keys.keys = Some(value),
+                b"UNIQ_KEY" => keys.unique = Some(value),
                 b"DELAY" if queue.is_schedule => facts.delay_level = parse_level(value),
                 _ => {}
             }
         }
-        facts.tags_code = tags_hash(tags);
+        facts.tags_code = tags_hash(keys.tags);
         if with_keys {
-            key_hashes(queue.key_prefix, flags, unique, keys, &mut |hash| facts.hashes.push(hash));
+            key_hashes(queue.key_prefix, flags, &keys, &mut |hash| facts.hashes.push(hash));
         }
         facts
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use protocol::record::{RecordView, properties, property, sys_flag};
+use protocol::record::{RecordView, properties, sys_flag};
 
 use crate::commit_log::CommitLog;
 use crate::file::sync_dir;
@@ -90,22 +90,49 @@ pub(crate) fn key_prefix(topic: &str) -> i32 {
     protocol::record::java_hash(topic).wrapping_mul(31).wrapping_add(i32::from(b'#'))
 }
 
-/// The hashes of a message's keys, unique key first. Rolled back transactions have none.
-pub(crate) fn key_hashes(
-    prefix: i32,
-    flags: i32,
-    unique: Option<&[u8]>,
-    keys: Option<&[u8]>,
-    put: &mut dyn FnMut(i32),
-) {
+/// What a message is found by.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Keys<'a> {
+    pub(crate) unique: Option<&'a [u8]>,
+    /// Separated by blanks.
+    pub(crate) keys: Option<&'a [u8]>,
+    pub(crate) tags: Option<&'a [u8]>,
+}
+
+impl<'a> Keys<'a> {
+    pub(crate) fn of(record_properties: &'a [u8]) -> Self {
+        let mut found = Keys::default();
+        for (key, value) in properties::iter(record_properties) {
+            match key {
+                b"UNIQ_KEY" => found.unique = Some(value),
+                b"KEYS" => found.keys = Some(value),
+                b"TAGS" => found.tags = Some(value),
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+/// The hash of a tag text, which Java keeps apart from keys as `topic#T#tags`.
+pub(crate) fn tag_key_hash(prefix: i32, tags: &[u8]) -> i32 {
+    let prefix = b"T#".iter().fold(prefix, |hash, byte| hash.wrapping_mul(31).wrapping_add(i32::from(*byte)));
+    key_hash(prefix, tags)
+}
+
+/// The hashes of a message's unique key, keys and tags, in this order. Rolled back transactions have none.
+pub(crate) fn key_hashes(prefix: i32, flags: i32, of: &Keys<'_>, put: &mut dyn FnMut(i32)) {
     if sys_flag::transaction(flags) == sys_flag::TRANSACTION_ROLLBACK {
         return;
     }
-    if let Some(unique) = unique {
+    if let Some(unique) = of.unique {
         put(key_hash(prefix, unique));
     }
-    for key in keys.unwrap_or_default().split(|b| *b == b' ').filter(|k| !k.is_empty()) {
+    for key in of.keys.unwrap_or_default().split(|b| *b == b' ').filter(|k| !k.is_empty()) {
         put(key_hash(prefix, key));
+    }
+    if let Some(tags) = of.tags {
+        put(tag_key_hash(prefix, tags));
     }
 }
 
@@ -142,7 +169,11 @@ fn has_keys(log: &CommitLog, from: u64, to: u64) -> io::Result<bool> {
             at,
             step,
             Checksums::None,
-            &mut |_, view| found |= !record_hashes(view).is_empty(),
+            &mut |_, view| {
+                // Before 5.4.0 tags were not in the index.
+                let keys = Keys { tags: None, ..Keys::of(view.properties) };
+                found |= !record_hashes(view, &keys).is_empty();
+            },
             &mut |_, _| None,
         )?;
         if end <= at {
@@ -153,18 +184,10 @@ fn has_keys(log: &CommitLog, from: u64, to: u64) -> io::Result<bool> {
     Ok(found)
 }
 
-/// The key hashes of a stored record.
-fn record_hashes(view: &RecordView<'_>) -> Vec<i32> {
-    let (mut unique, mut keys) = (None, None);
-    for (key, value) in properties::iter(view.properties) {
-        if key == property::UNIQ_KEY.as_bytes() {
-            unique = Some(value);
-        } else if key == property::KEYS.as_bytes() {
-            keys = Some(value);
-        }
-    }
+/// The hashes of some keys of a stored record.
+fn record_hashes(view: &RecordView<'_>, keys: &Keys<'_>) -> Vec<i32> {
     let mut hashes = Vec::new();
-    key_hashes(key_prefix(view.topic), view.sys_flag, unique, keys, &mut |hash| hashes.push(hash));
+    key_hashes(key_prefix(view.topic), view.sys_flag, keys, &mut |hash| hashes.push(hash));
     hashes
 }
 
@@ -368,7 +391,7 @@ impl Index {
         view: &RecordView<'_>,
         may_be_there: bool,
     ) -> io::Result<()> {
-        for hash in record_hashes(view) {
+        for hash in record_hashes(view, &Keys::of(view.properties)) {
             let there = may_be_there && files.iter().rev().take(2).any(|f| f.has(hash, at));
             if !there {
                 self.put(files, KeyEntry { hash, physical: at, store_time: view.store_timestamp })?;

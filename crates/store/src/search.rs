@@ -6,7 +6,7 @@ use bytes::Bytes;
 use protocol::record::RecordView;
 
 use crate::consume_queue::ConsumeQueue;
-use crate::index::{key_hash, key_prefix};
+use crate::index::{key_hash, key_prefix, tag_key_hash};
 use crate::retention::used_ratio;
 use crate::{Boundary, Store, StoreStats, Unit};
 
@@ -97,10 +97,18 @@ impl Store {
     /// Messages whose key hash matches, by physical offset. Keys with the same hash are not told apart, as in Java; the unique
     /// key is a key like others. `begin` and `end` bound the store time in milliseconds since 1970. May wait for the disk.
     pub fn query_key(&self, topic: &str, key: &str, max: usize, begin: i64, end: i64) -> KeyQueryResult {
+        self.query_hash(key_hash(key_prefix(topic), key.as_bytes()), max, begin, end)
+    }
+
+    /// The same by the whole text of a message's tags.
+    pub fn query_tags(&self, topic: &str, tags: &str, max: usize, begin: i64, end: i64) -> KeyQueryResult {
+        self.query_hash(tag_key_hash(key_prefix(topic), tags.as_bytes()), max, begin, end)
+    }
+
+    fn query_hash(&self, hash: i32, max: usize, begin: i64, end: i64) -> KeyQueryResult {
         if let Err(error) = self.index.catch_up(&self.log, self.positions.confirmed()) {
             tracing::warn!(%error, "the key index is incomplete");
         }
-        let hash = key_hash(key_prefix(topic), key.as_bytes());
         let found = self.index.find(hash, max.min(self.config.max_msgs_num_batch), begin, end);
         let (time, offset) = self.index.last_update();
         KeyQueryResult {

@@ -5,11 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use protocol::record::{RecordView, property};
+use protocol::record::RecordView;
 
 use super::OfflineStore;
 use super::findings::{Finding, Findings, Remedy};
-use crate::index::{key_hashes, key_prefix};
+use crate::index::{Keys, key_hashes, key_prefix};
 use crate::index_file::{IndexFile, IndexView, NEXT_ENTRY};
 use crate::mmap::map_read;
 use crate::progress::Report;
@@ -108,15 +108,9 @@ impl OfflineStore {
 }
 
 fn has_hash(record: &RecordView<'_>, hash: i32) -> bool {
-    let property = |key| record.property(key).map(str::as_bytes);
     let mut has = false;
-    key_hashes(
-        key_prefix(record.topic),
-        record.sys_flag,
-        property(property::UNIQ_KEY),
-        property(property::KEYS),
-        &mut |found| has |= found == hash,
-    );
+    let keys = Keys::of(record.properties);
+    key_hashes(key_prefix(record.topic), record.sys_flag, &keys, &mut |found| has |= found == hash);
     has
 }
 
