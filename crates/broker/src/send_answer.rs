@@ -86,6 +86,9 @@ pub fn put_refusal(broker: &Broker, error: &PutError) -> Refusal {
         PutStatus::OsPageCacheBusy => {
             Refusal::new(code::SYSTEM_BUSY, "[PC_SYNCHRONIZED]broker busy, start flow control for a while")
         }
+        PutStatus::LmqConsumeQueueNumExceeded => Refusal::system(
+            "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]broker config enableLmq and enableMultiDispatch, lmq consumeQueue num exceed maxLmqConsumeQueueNum config num, default limit 2w.",
+        ),
         PutStatus::CreateMappedFileFailed => Refusal::system("create mapped file failed, server is busy or broken."),
         PutStatus::UnknownError => Refusal::system("UNKNOWN_ERROR"),
     }
@@ -98,6 +101,7 @@ pub fn put_status_name(status: PutStatus) -> &'static str {
         PutStatus::PropertiesSizeExceeded => "PROPERTIES_SIZE_EXCEEDED",
         PutStatus::ServiceNotAvailable => "SERVICE_NOT_AVAILABLE",
         PutStatus::OsPageCacheBusy => "OS_PAGE_CACHE_BUSY",
+        PutStatus::LmqConsumeQueueNumExceeded => "LMQ_CONSUME_QUEUE_NUM_EXCEEDED",
         PutStatus::CreateMappedFileFailed => "CREATE_MAPPED_FILE_FAILED",
         PutStatus::UnknownError => "UNKNOWN_ERROR",
     }

@@ -78,6 +78,7 @@ pub enum PutStatus {
     ServiceNotAvailable,
     OsPageCacheBusy,
     CreateMappedFileFailed,
+    LmqConsumeQueueNumExceeded,
     UnknownError,
 }
 
@@ -95,6 +96,8 @@ pub enum PutError {
     /// A write or a sync failed earlier; only a restart helps.
     #[error("the store takes no writes: {0}")]
     Stopped(String),
+    #[error("there are maxLmqConsumeQueueNum light message queues already")]
+    TooManyLightQueues,
     #[error("too many bytes wait to be written")]
     Busy,
     #[error("cannot create the next commit log file: {0}")]
@@ -108,6 +111,7 @@ impl PutError {
             PutError::ShuttingDown | PutError::DiskFull | PutError::Stopped(_) => PutStatus::ServiceNotAvailable,
             PutError::MessageIllegal(_) => PutStatus::MessageIllegal,
             PutError::PropertiesSizeExceeded { .. } => PutStatus::PropertiesSizeExceeded,
+            PutError::TooManyLightQueues => PutStatus::LmqConsumeQueueNumExceeded,
             PutError::Busy => PutStatus::OsPageCacheBusy,
             PutError::CreateFile(_) => PutStatus::CreateMappedFileFailed,
         }

@@ -38,6 +38,12 @@ pub struct StoreConfig {
     pub enable_consume_queue_ext: bool,
     /// `mappedFileSizeConsumeQueueExt`, bytes.
     pub consume_queue_ext_file_size: u64,
+    /// `enableLmq`: messages that name light queues get offsets there.
+    pub enable_lmq: bool,
+    /// `enableMultiDispatch`: and places there.
+    pub enable_multi_dispatch: bool,
+    /// `maxLmqConsumeQueueNum`: a message that needs one more light queue is refused.
+    pub max_lmq_consume_queue_num: usize,
 
     pub flush_disk_type: FlushDiskType,
     /// `flushIntervalCommitLog`.
@@ -154,6 +160,9 @@ impl StoreConfig {
             batch_consume_queue_file_size: 13_800_000,
             enable_consume_queue_ext: false,
             consume_queue_ext_file_size: 48 << 20,
+            enable_lmq: false,
+            enable_multi_dispatch: false,
+            max_lmq_consume_queue_num: 20_000,
             flush_disk_type: FlushDiskType::Async,
             flush_interval_commit_log: Duration::from_millis(500),
             flush_commit_log_least_pages: 4,

@@ -108,6 +108,8 @@ pub(crate) struct ConsumeQueue {
     pub(crate) key_prefix: i32,
     /// SCHEDULE_TOPIC_XXXX: the tags code is the deliver time.
     pub(crate) is_schedule: bool,
+    /// Its units never point into the extension, as in Java.
+    pub(crate) is_light: bool,
     /// Offset of the next append; changed under the put lock only.
     pub(crate) next: AtomicI64,
     end: AtomicI64,
@@ -155,6 +157,7 @@ impl ConsumeQueue {
     pub(crate) fn new(uid: u32, topic: Arc<str>, id: i32, kind: QueueType) -> Self {
         let key_prefix = protocol::record::java_hash(&topic).wrapping_mul(31).wrapping_add(i32::from(b'#'));
         let is_schedule = &*topic == crate::SCHEDULE_TOPIC;
+        let is_light = topic.starts_with(crate::multi_dispatch::LIGHT_PREFIX);
         let state = State {
             files: Vec::new(),
             tail: Vec::new(),
@@ -173,6 +176,7 @@ impl ConsumeQueue {
             kind,
             key_prefix,
             is_schedule,
+            is_light,
             next: AtomicI64::new(0),
             end: AtomicI64::new(0),
             min: AtomicI64::new(0),

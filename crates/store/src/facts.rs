@@ -13,6 +13,8 @@ use crate::read::QueueType;
 pub(crate) struct Facts {
     tags_code: i64,
     delay_level: i64,
+    /// It names light queues.
+    pub(crate) multi_dispatch: bool,
     pub(crate) hashes: Hashes,
 }
 
@@ -48,6 +50,7 @@ impl Facts {
                 b"TAGS" => keys.tags = Some(value),
                 b"KEYS" => keys.keys = Some(value),
                 b"UNIQ_KEY" => keys.unique = Some(value),
+                b"INNER_MULTI_DISPATCH" => facts.multi_dispatch = true,
                 b"DELAY" if queue.is_schedule => facts.delay_level = parse_level(value),
                 _ => {}
             }

@@ -25,6 +25,7 @@ mod index;
 mod index_file;
 mod inner_batch;
 mod mmap;
+mod multi_dispatch;
 pub mod offline;
 mod positions;
 mod progress;

@@ -12,6 +12,7 @@ use crate::consume_queue::ConsumeQueue;
 use crate::facts::Facts;
 use crate::group::{Appender, Entry};
 use crate::index::KeyEntry;
+use crate::multi_dispatch;
 use crate::store::now_ms;
 use crate::{Append, AppendBatch, Appended, AppendedBatch, BatchItem, PutError, Store};
 
@@ -30,6 +31,12 @@ impl Store {
         let len = self.check_size(&record)?;
         let queue = self.queues.get_or_make(message.topic, message.queue_id);
         let facts = self.facts(&queue, message.sys_flag, message.properties, message.more_properties);
+        if facts.multi_dispatch
+            && multi_dispatch::allowed(&self.config, message.topic)
+            && sys_flag::takes_queue_place(message.sys_flag)
+        {
+            return self.append_to_light(message, &queue, &facts);
+        }
 
         let mut appender = self.appender.lock();
         self.check_open(&appender)?;

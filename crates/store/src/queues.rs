@@ -157,6 +157,12 @@ impl Queues {
         queues.entry(queue).or_insert_with(make).clone()
     }
 
+    /// Whether so many topics, or more, have names with a prefix.
+    pub(crate) fn has_topics(&self, prefix: &str, many: usize) -> bool {
+        let topics = self.topics.read();
+        topics.len() >= many && topics.keys().filter(|name| name.starts_with(prefix)).count() >= many
+    }
+
     pub(crate) fn topic_names(&self) -> Vec<Arc<str>> {
         self.topics.read().keys().cloned().collect()
     }
@@ -182,7 +188,8 @@ impl Queues {
 
     /// Adds a record's unit to a queue.
     pub(crate) fn put(&self, queue: &Arc<ConsumeQueue>, unit: &BatchUnit) -> Put {
-        let ext = (self.ext_enabled && queue.kind == QueueType::Simple).then_some(self.ext_file_size);
+        let ext =
+            (self.ext_enabled && queue.kind == QueueType::Simple && !queue.is_light).then_some(self.ext_file_size);
         let put = queue.put(unit, self.units_per_file(queue.kind), ext);
         if let Put::Done { first } = put {
             self.unsaved_bytes.fetch_add(queue.kind.unit_len(), Ordering::Relaxed);

@@ -2,11 +2,15 @@
 
 use std::cell::Cell;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::batch_unit::BatchUnit;
 use crate::checkpoint::{Progress, Times};
 use crate::commit_log::CommitLog;
+use crate::consume_queue::ConsumeQueue;
 use crate::facts::unit_of;
+use crate::multi_dispatch;
 use crate::progress::Report;
 use crate::queues::{EndSearch, Queues};
 use crate::walk::{Checksums, Fault, look, next_record, walk};
@@ -271,16 +275,28 @@ impl Recovery<'_> {
         }
         let queue = self.queues.get_or_make(record.topic, record.queue_id);
         let unit = unit_of(self.config, &queue, at, record);
+        self.put_in(&queue, &unit)?;
+        if self.config.enable_multi_dispatch && multi_dispatch::allowed(self.config, record.topic) {
+            for (name, base) in multi_dispatch::places(record) {
+                let light = self.queues.get_or_make(name, 0);
+                self.put_in(&light, &BatchUnit { base, ..unit_of(self.config, &light, at, record) })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_in(&self, queue: &Arc<ConsumeQueue>, unit: &BatchUnit) -> io::Result<()> {
+        let at = unit.physical_offset;
         if queue.end() > 0 && at >= queue.state().max_physical {
             // Offsets begin again only when the topic was deleted and made anew: what came before is not in its queue.
             let made_anew = unit.base == 0;
             // A crash took units whose messages have left the commit log. The offsets of those that follow must not shift.
             let lost_units = unit.base > queue.end() && queue.state().max_physical <= self.log.min_offset();
             if made_anew || lost_units {
-                self.queues.restart(&queue)?;
+                self.queues.restart(queue)?;
             }
         }
-        self.queues.put(&queue, &unit);
+        self.queues.put(queue, unit);
         Ok(())
     }
 }
