@@ -36,6 +36,7 @@ pub enum GroupError {
 pub struct SubscriptionGroups {
     state: RwLock<State>,
     file: ConfigFile,
+    light: bool,
 }
 
 impl SubscriptionGroups {
@@ -58,21 +59,33 @@ impl SubscriptionGroups {
             forbidden = kept.forbidden_table;
             groups.extend(kept.subscription_group_table.into_iter().map(|(name, group)| (name, Arc::new(group))));
         }
-        Ok(Self { state: RwLock::new(State { groups, forbidden, version, generation: 0 }), file })
+        Ok(Self { state: RwLock::new(State { groups, forbidden, version, generation: 0 }), file, light: false })
+    }
+
+    /// With `enableLmq` the groups of light message queues exist without being in the table.
+    pub fn with_light(self, light: bool) -> Self {
+        Self { light, ..self }
     }
 
     pub fn get(&self, group: &str) -> Option<Arc<SubscriptionGroupConfig>> {
         self.state.read().groups.get(group).cloned()
     }
 
+    fn is_light(&self, group: &str) -> bool {
+        self.light && group.starts_with(names::LIGHT_PREFIX)
+    }
+
     pub fn contains(&self, group: &str) -> bool {
-        self.state.read().groups.contains_key(group)
+        self.state.read().groups.contains_key(group) || self.is_light(group)
     }
 
     /// The group's settings; a group not known yet is made with Java's defaults when `auto_create` or its name allows.
     pub fn find(&self, group: &str, auto_create: bool, now: i64) -> Option<Arc<SubscriptionGroupConfig>> {
         if let Some(known) = self.get(group) {
             return Some(known);
+        }
+        if self.is_light(group) {
+            return Some(Arc::new(SubscriptionGroupConfig { group_name: group.to_owned(), ..Default::default() }));
         }
         if !(auto_create || names::is_system_group(group)) || names::check_group(group).is_err() {
             return None;

@@ -21,6 +21,8 @@ pub const SYNC_BROKER_MEMBER_PREFIX: &str = "rmq_sys_SYNC_BROKER_MEMBER_";
 pub const SYSTEM_TOPIC_PREFIX: &str = "rmq_sys_";
 
 pub const RETRY_PREFIX: &str = "%RETRY%";
+/// Light message queues and the groups that read them; neither is in a table.
+pub const LIGHT_PREFIX: &str = "%LMQ%";
 pub const DLQ_PREFIX: &str = "%DLQ%";
 pub const SYSTEM_GROUP_PREFIX: &str = "CID_RMQ_SYS_";
 

@@ -1,4 +1,5 @@
-//! How far each group has consumed each queue, and the file `config/consumerOffset.json`.
+//! How far each group has consumed each queue, and the file `config/consumerOffset.json`, which with light message queues is
+//! `lmqConsumerOffset.json`, as in Java.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -8,9 +9,13 @@ use protocol::body::DataVersion;
 use serde::{Deserialize, Serialize};
 
 use crate::config_file::{ConfigFile, ConfigFileError};
+use crate::names;
 
 /// Parts a topic from a group in the file's keys.
 const SEPARATOR: char = '@';
+
+/// The one queue of a light message queue.
+const LIGHT_QUEUE: i32 = 0;
 
 type Queues = BTreeMap<i32, i64>;
 /// Topic, then group: looked up without building a key.
@@ -23,6 +28,9 @@ pub struct OffsetFile {
     pub data_version: DataVersion,
     pub group_topic_map: BTreeMap<String, BTreeSet<String>>,
     pub offset_table: BTreeMap<String, Queues>,
+    /// Offsets of groups of light message queues, which have one queue; only where there may be some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lmq_offset_table: Option<BTreeMap<String, i64>>,
 }
 
 #[derive(Default)]
@@ -41,26 +49,40 @@ struct State {
 pub struct ConsumerOffsets {
     state: Mutex<State>,
     file: ConfigFile,
+    light: bool,
     /// The version moves once per so many commits.
     version_step: u64,
 }
 
 impl ConsumerOffsets {
-    pub fn load(config_dir: &Path, version_step: u64, now: i64) -> Result<Self, ConfigFileError> {
-        let file = ConfigFile::new(config_dir.join("consumerOffset.json"));
+    pub fn load(config_dir: &Path, version_step: u64, light: bool, now: i64) -> Result<Self, ConfigFileError> {
+        let plain = ConfigFile::new(config_dir.join("consumerOffset.json"));
+        let (file, kept) = if light {
+            let file = ConfigFile::new(config_dir.join("lmqConsumerOffset.json"));
+            let kept = file.load::<OffsetFile>()?;
+            // Light queues have just been switched on: what was consumed before still counts.
+            let kept = if kept.is_some() { kept } else { plain.load()? };
+            (file, kept)
+        } else {
+            let kept = plain.load::<OffsetFile>()?;
+            (plain, kept)
+        };
         let mut state = State { version: DataVersion { timestamp: now, ..Default::default() }, ..Default::default() };
-        if let Some(kept) = file.load::<OffsetFile>()? {
+        if let Some(kept) = kept {
             state.version = kept.data_version;
-            for (key, queues) in kept.offset_table {
+            let light = kept.lmq_offset_table.unwrap_or_default().into_iter();
+            let light = light.map(|(key, offset)| (key, Queues::from([(LIGHT_QUEUE, offset)])));
+            for (key, queues) in kept.offset_table.into_iter().chain(light) {
                 match key.split_once(SEPARATOR) {
                     Some((topic, group)) => {
-                        state.committed.entry(topic.to_owned()).or_default().insert(group.to_owned(), queues);
+                        let groups = state.committed.entry(topic.to_owned()).or_default();
+                        groups.entry(group.to_owned()).or_default().extend(queues);
                     }
                     None => tracing::warn!(key, "an offset without a group is left out"),
                 }
             }
         }
-        Ok(Self { state: Mutex::new(state), file, version_step: version_step.max(1) })
+        Ok(Self { state: Mutex::new(state), file, light, version_step: version_step.max(1) })
     }
 
     /// Takes a commit, also one that goes back.
@@ -168,7 +190,7 @@ impl ConsumerOffsets {
 
     /// What the file is to hold, and what GET_ALL_CONSUMER_OFFSET answers.
     pub fn snapshot(&self) -> OffsetFile {
-        self.state.lock().snapshot()
+        self.state.lock().snapshot(self.light)
     }
 
     /// Writes the file if any offset moved since the last time.
@@ -177,7 +199,7 @@ impl ConsumerOffsets {
         self.file.write(generation, || {
             let (generation, file) = {
                 let state = self.state.lock();
-                (state.generation, state.snapshot())
+                (state.generation, state.snapshot(self.light))
             };
             (generation, protocol::json::to_pretty(&file))
         })
@@ -185,11 +207,21 @@ impl ConsumerOffsets {
 }
 
 impl State {
-    fn snapshot(&self) -> OffsetFile {
+    fn snapshot(&self, light: bool) -> OffsetFile {
         let mut file = OffsetFile { data_version: self.version, ..Default::default() };
         for (topic, groups) in &self.committed {
             for (group, queues) in groups {
-                file.offset_table.insert(format!("{topic}{SEPARATOR}{group}"), queues.clone());
+                let key = format!("{topic}{SEPARATOR}{group}");
+                let mut queues = queues.clone();
+                if light
+                    && group.starts_with(names::LIGHT_PREFIX)
+                    && let Some(offset) = queues.remove(&LIGHT_QUEUE)
+                {
+                    file.lmq_offset_table.get_or_insert_default().insert(key.clone(), offset);
+                }
+                if !queues.is_empty() {
+                    file.offset_table.insert(key, queues);
+                }
                 file.group_topic_map.entry(group.clone()).or_default().insert(topic.clone());
             }
         }
@@ -217,7 +249,7 @@ mod tests {
     #[test]
     fn commits_survive_a_restart_in_javas_form() {
         let dir = tempfile::tempdir().unwrap();
-        let offsets = ConsumerOffsets::load(dir.path(), 2, 1).unwrap();
+        let offsets = ConsumerOffsets::load(dir.path(), 2, false, 1).unwrap();
         offsets.commit("g", "T", 0, 12, 2);
         offsets.commit("g", "T", 1, 9, 3);
         offsets.commit("g", "%RETRY%g", 0, 4, 4);
@@ -248,7 +280,7 @@ mod tests {
 	}
 }"#;
         assert!(text.contains(java), "{text}");
-        let again = ConsumerOffsets::load(dir.path(), 2, 9).unwrap();
+        let again = ConsumerOffsets::load(dir.path(), 2, false, 9).unwrap();
         assert_eq!(again.query("g", "T", 1), Some(9));
         assert_eq!(again.query("g", "%RETRY%g", 0), Some(4));
         assert_eq!(again.query("g", "T", 2), None);
@@ -258,9 +290,26 @@ mod tests {
     }
 
     #[test]
+    fn groups_of_light_queues_have_a_table_of_their_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let plain = ConsumerOffsets::load(dir.path(), 500, false, 1).unwrap();
+        plain.commit("g", "T", 3, 12, 2);
+        plain.flush().unwrap();
+        let offsets = ConsumerOffsets::load(dir.path(), 500, true, 1).unwrap();
+        assert_eq!(offsets.query("g", "T", 3), Some(12), "taken over from consumerOffset.json");
+        offsets.commit("%LMQ%c", "%LMQ%q", 0, 5, 2);
+        offsets.flush().unwrap();
+        let text = std::fs::read_to_string(dir.path().join("lmqConsumerOffset.json")).unwrap();
+        assert!(text.contains("\"lmqOffsetTable\":{\n\t\t\"%LMQ%q@%LMQ%c\":5\n\t}"), "{text}");
+        assert!(text.contains("\"T@g\":{\n\t\t\t3:12\n\t\t}"), "{text}");
+        let again = ConsumerOffsets::load(dir.path(), 500, true, 9).unwrap();
+        assert_eq!((again.query("%LMQ%c", "%LMQ%q", 0), again.query("g", "T", 3)), (Some(5), Some(12)));
+    }
+
+    #[test]
     fn a_reset_wins_until_it_is_taken_up() {
         let dir = tempfile::tempdir().unwrap();
-        let offsets = ConsumerOffsets::load(dir.path(), 500, 1).unwrap();
+        let offsets = ConsumerOffsets::load(dir.path(), 500, false, 1).unwrap();
         offsets.commit("g", "T", 0, 100, 2);
         offsets.reset("g", "T", 0, 7, 3);
         assert!(offsets.has_reset("g", "T", 0) && !offsets.has_reset("g", "T", 1));
@@ -274,7 +323,7 @@ mod tests {
     #[test]
     fn groups_and_topics_are_forgotten() {
         let dir = tempfile::tempdir().unwrap();
-        let offsets = ConsumerOffsets::load(dir.path(), 500, 1).unwrap();
+        let offsets = ConsumerOffsets::load(dir.path(), 500, false, 1).unwrap();
         offsets.commit("g", "T", 0, 1, 1);
         offsets.commit("h", "T", 0, 2, 1);
         offsets.commit("g", "U", 0, 3, 1);

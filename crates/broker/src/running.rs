@@ -234,8 +234,9 @@ fn assemble(
     let data_dir = PathBuf::from(&config.store.store_path_root_dir);
     let tables = data_dir.join("config");
     let topics = Arc::new(TopicTable::load(&tables, &topic_rules(config), now)?);
-    let groups = SubscriptionGroups::load(&tables, now)?;
-    let offsets = ConsumerOffsets::load(&tables, config.broker.consumer_offset_update_version_step, now)?;
+    let groups = SubscriptionGroups::load(&tables, now)?.with_light(config.store.enable_lmq);
+    let version_step = config.broker.consumer_offset_update_version_step;
+    let offsets = ConsumerOffsets::load(&tables, version_step, config.store.enable_lmq, now)?;
     let delay_levels = DelayLevels::parse(&config.store.message_delay_level)
         .map_err(|error| StartError::DelayLevels(error.to_string()))?;
     let delay = DelayDelivery::load(&tables, delay_levels)?;
@@ -303,6 +304,7 @@ fn topic_rules(config: &BrokerSettings) -> TopicRules {
         trace_topic: broker.trace_topic_enable.then(|| broker.msg_trace_topic_name.clone()),
         revive_queues: broker.revive_queue_num as i32,
         timer_wheel: config.store.timer_wheel_enable,
+        light: config.store.enable_lmq,
     }
 }
 
@@ -331,6 +333,9 @@ pub fn store_config(config: &BrokerSettings, root: &Path) -> StoreConfig {
     store.batch_consume_queue_file_size = keys.mapper_file_size_batch_consume_queue;
     store.enable_consume_queue_ext = keys.enable_consume_queue_ext;
     store.consume_queue_ext_file_size = keys.mapped_file_size_consume_queue_ext;
+    store.enable_lmq = keys.enable_lmq;
+    store.enable_multi_dispatch = keys.enable_multi_dispatch;
+    store.max_lmq_consume_queue_num = keys.max_lmq_consume_queue_num as usize;
     store.flush_disk_type = match keys.flush_disk_type {
         FlushDiskType::SyncFlush => store::FlushDiskType::Sync,
         FlushDiskType::AsyncFlush => store::FlushDiskType::Async,

@@ -26,6 +26,8 @@ pub struct TopicRules {
     pub trace_topic: Option<String>,
     pub revive_queues: i32,
     pub timer_wheel: bool,
+    /// `enableLmq`: any light message queue can be read.
+    pub light: bool,
 }
 
 struct State {
@@ -53,6 +55,7 @@ pub struct TopicTable {
     state: RwLock<State>,
     file: ConfigFile,
     system: Vec<String>,
+    light: bool,
     on_change: std::sync::OnceLock<OnChange>,
     encoded: Mutex<Option<EncodedList>>,
 }
@@ -80,7 +83,14 @@ impl TopicTable {
             topics.extend(kept.topic_config_table.into_iter().map(|(name, topic)| (name, Arc::new(topic))));
         }
         let state = RwLock::new(State { topics, version, generation: 0 });
-        Ok(Self { state, file, system, on_change: std::sync::OnceLock::new(), encoded: Mutex::default() })
+        Ok(Self {
+            state,
+            file,
+            system,
+            light: rules.light,
+            on_change: std::sync::OnceLock::new(),
+            encoded: Mutex::default(),
+        })
     }
 
     /// Sets whom to call after a change; the first one set stays.
@@ -89,11 +99,16 @@ impl TopicTable {
     }
 
     pub fn get(&self, topic: &str) -> Option<Arc<TopicConfig>> {
-        self.state.read().topics.get(topic).cloned()
+        let known = self.state.read().topics.get(topic).cloned();
+        known.or_else(|| self.is_light(topic).then(|| Arc::new(light_topic(topic))))
+    }
+
+    fn is_light(&self, topic: &str) -> bool {
+        self.light && topic.starts_with(names::LIGHT_PREFIX)
     }
 
     pub fn contains(&self, topic: &str) -> bool {
-        self.state.read().topics.contains_key(topic)
+        self.state.read().topics.contains_key(topic) || self.is_light(topic)
     }
 
     pub fn len(&self) -> usize {
@@ -378,6 +393,17 @@ impl store::TopicKinds for TopicTable {
     }
 }
 
+/// What a light message queue's topic would say.
+fn light_topic(name: &str) -> TopicConfig {
+    TopicConfig {
+        topic_name: name.to_owned(),
+        read_queue_nums: 1,
+        write_queue_nums: 1,
+        perm: PERM_READ | PERM_WRITE,
+        ..Default::default()
+    }
+}
+
 fn system_topics(rules: &TopicRules) -> Vec<TopicConfig> {
     let topic = |name: &str, queues: i32, perm: i32| TopicConfig {
         topic_name: name.to_owned(),
@@ -432,6 +458,7 @@ mod tests {
             trace_topic: None,
             revive_queues: 8,
             timer_wheel: true,
+            light: false,
         }
     }
 

@@ -52,6 +52,12 @@ crate::config! {
         "mapperFileSizeBatchConsumeQueue" mapper_file_size_batch_consume_queue: u64 = 13_800_000, fixed;
         /// Bits of a filter bit map.
         "bitMapLengthConsumeQueueExt" bit_map_length_consume_queue_ext: u32 = 64, fixed;
+        /// Light message queues: messages that name some in INNER_MULTI_DISPATCH get offsets there.
+        "enableLmq" enable_lmq: bool = false, fixed;
+        /// Such messages can be read from those queues.
+        "enableMultiDispatch" enable_multi_dispatch: bool = false, fixed;
+        /// Light message queues there may be; a message that needs one more is refused.
+        "maxLmqConsumeQueueNum" max_lmq_consume_queue_num: u32 = 20000, fixed;
         /// Milliseconds between flushes of the commit log with ASYNC_FLUSH.
         "flushIntervalCommitLog" flush_interval_commit_log: u32 = 500, live, important;
         /// Sleep between flushes instead of waiting to be woken. The flusher here is timed.
