@@ -158,6 +158,10 @@ impl Lanes {
         &self.0[id as usize]
     }
 
+    pub fn all(&self) -> &[Lane] {
+        &self.0
+    }
+
     pub fn try_enter(&self, id: LaneId) -> Option<LanePermit> {
         self.lane(id).try_enter()
     }

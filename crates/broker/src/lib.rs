@@ -20,6 +20,7 @@ pub mod group_requests;
 pub mod groups;
 pub mod lock_requests;
 pub mod long_poll;
+pub mod metrics_page;
 pub mod names;
 pub mod offset_requests;
 pub mod offsets;

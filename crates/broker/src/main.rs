@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker::{Broker, RunningBroker, store_command};
+use broker::{Broker, RunningBroker, metrics_page, store_command};
 use clap::{Arg, ArgAction};
 use namesrv::Namesrv;
 use service::cli::{CommandLine, EXIT_ERROR, EXIT_REFUSED, Exit, command};
 use service::config::{BROKER_KEYS, Live, Loaded};
 use service::http::{PageServer, Pages};
 use service::keys::{BrokerRole, BrokerSettings, NamesrvSettings};
-use service::metrics::{Page, Registry};
+use service::metrics::Registry;
 use service::stop::Stop;
 
 /// Threads for requests that wait for the disk. They appear when needed and end when idle.
@@ -167,7 +167,7 @@ async fn serve(live: Live<BrokerSettings>, standalone: Option<Standalone>) -> Re
 fn pages(broker: &Arc<Broker>) -> Pages {
     let metrics = Registry::new();
     let shown = broker.clone();
-    metrics.collect(move |page| collect(&shown, page));
+    metrics.collect(move |page| metrics_page::collect(&shown, page));
     let ready = broker.clone();
     Pages {
         metrics: Arc::new(metrics),
@@ -178,31 +178,6 @@ fn pages(broker: &Arc<Broker>) -> Pages {
             _ => Err("the store takes no messages".to_owned()),
         }),
     }
-}
-
-fn collect(broker: &Broker, page: &mut Page) {
-    let (cluster, name) = (broker.cluster(), broker.name());
-    let labels = [("cluster", cluster.as_str()), ("node_id", name.as_str())];
-    let stats = &broker.stats;
-    let store = broker.store.stats();
-    page.counter("rocketmq_messages_in_total", "Messages stored.", &labels, stats.put_total() as f64);
-    page.counter("rocketmq_messages_out_total", "Messages delivered.", &labels, stats.transferred_total() as f64);
-    page.counter("rocketmq_throughput_in_total", "Bytes stored.", &labels, stats.put_bytes_total() as f64);
-    page.counter("rocketmq_throughput_out_total", "Bytes delivered.", &labels, stats.got_bytes_total() as f64);
-    page.counter("rocketmq_failed_puts_total", "Messages refused by the store.", &labels, stats.failed_puts() as f64);
-    page.gauge("rocketmq_waiting_pulls", "Pulls that wait for messages.", &labels, broker.long_polls.len() as f64);
-    page.gauge("rocketmq_topic_number", "Topics.", &labels, broker.topics.len() as f64);
-    page.gauge("rocketmq_consumer_group_number", "Consumer groups.", &labels, broker.groups.names().len() as f64);
-    page.gauge(
-        "rocketmq_storage_flush_behind_bytes",
-        "Bytes not yet on the disk.",
-        &labels,
-        store.flush_behind_bytes as f64,
-    );
-    page.gauge("rocketmq_storage_size", "Bytes of the commit log.", &labels, {
-        store.commit_log_max_offset.saturating_sub(store.commit_log_min_offset) as f64
-    });
-    page.gauge("rocketmq_storage_disk_ratio", "Used share of the disk.", &labels, store.commit_log_disk_ratio);
 }
 
 fn failed(error: impl std::fmt::Display) -> Exit {

@@ -218,6 +218,32 @@ impl Page {
         self.row(name, help, "counter", labels, value);
     }
 
+    /// Adds a histogram: how many observations were at most so large, for each upper bound, then how many there were and
+    /// their sum.
+    pub fn histogram(
+        &mut self,
+        name: &str,
+        help: &str,
+        labels: Labels<'_>,
+        at_most: &[(f64, u64)],
+        count: u64,
+        sum: f64,
+    ) {
+        self.head(name, help, "histogram");
+        let labels = render_labels(labels);
+        let bounds = at_most.iter().map(|(bound, count)| (bound.to_string(), *count));
+        for (bound, count) in bounds.chain([("+Inf".to_string(), count)]) {
+            self.bucket(name, &labels, &bound, count);
+        }
+        self.line(&format!("{name}_sum"), &labels, sum);
+        self.line(&format!("{name}_count"), &labels, count);
+    }
+
+    fn bucket(&mut self, name: &str, labels: &str, bound: &str, count: u64) {
+        let separator = if labels.is_empty() { "" } else { "," };
+        self.line(&format!("{name}_bucket"), &format!("{labels}{separator}le=\"{bound}\""), count);
+    }
+
     fn row(&mut self, name: &str, help: &str, kind: &str, labels: Labels<'_>, value: f64) {
         if self.last != name {
             self.head(name, help, kind);
@@ -235,17 +261,16 @@ impl Page {
         match series {
             Series::Counter(counter) => self.line(name, labels, counter.get()),
             Series::Gauge(gauge) => self.line(name, labels, gauge.get()),
-            Series::Histogram(histogram) => self.histogram(name, labels, &histogram.0),
+            Series::Histogram(histogram) => self.cells(name, labels, &histogram.0),
         }
     }
 
-    fn histogram(&mut self, name: &str, labels: &str, cells: &HistogramCells) {
-        let separator = if labels.is_empty() { "" } else { "," };
+    fn cells(&mut self, name: &str, labels: &str, cells: &HistogramCells) {
         let bounds = cells.bounds.iter().map(u64::to_string).chain(["+Inf".to_string()]);
         let mut count = 0;
         for (bound, cell) in bounds.zip(&cells.cells) {
             count += cell.load(Relaxed);
-            self.line(&format!("{name}_bucket"), &format!("{labels}{separator}le=\"{bound}\""), count);
+            self.bucket(name, labels, &bound, count);
         }
         self.line(&format!("{name}_sum"), labels, cells.sum.load(Relaxed));
         self.line(&format!("{name}_count"), labels, count);
@@ -290,6 +315,7 @@ mod tests {
         registry.collect(|page| {
             page.gauge("topics", "Topics.", &[("cluster", "a")], 1.0);
             page.gauge("topics", "Topics.", &[("cluster", "b")], 2.5);
+            page.histogram("put", "Puts.", &[("cluster", "a")], &[(0.5, 1), (10.0, 3)], 4, 99.5);
         });
         let expected = "\
 # HELP requests_total Requests.
@@ -310,6 +336,13 @@ latency_microseconds_count{lane=\"x\"} 4
 # TYPE topics gauge
 topics{cluster=\"a\"} 1
 topics{cluster=\"b\"} 2.5
+# HELP put Puts.
+# TYPE put histogram
+put_bucket{cluster=\"a\",le=\"0.5\"} 1
+put_bucket{cluster=\"a\",le=\"10\"} 3
+put_bucket{cluster=\"a\",le=\"+Inf\"} 4
+put_sum{cluster=\"a\"} 99.5
+put_count{cluster=\"a\"} 4
 ";
         assert_eq!(registry.render(), expected);
     }

@@ -11,6 +11,7 @@ pub(crate) struct Counters {
     bytes: AtomicU64,
     groups: AtomicU64,
     max_us: AtomicU64,
+    waited_us: AtomicU64,
     distribution: [AtomicU64; 13],
 }
 
@@ -20,6 +21,8 @@ pub(crate) struct Counted {
     pub(crate) bytes: u64,
     pub(crate) groups: u64,
     pub(crate) max_us: u64,
+    /// What all messages' writes took together.
+    pub(crate) waited_us: u64,
     pub(crate) distribution: [u64; 13],
 }
 
@@ -30,6 +33,7 @@ impl Counters {
         self.bytes.fetch_add(group.end - group.start, Ordering::Relaxed);
         self.groups.fetch_add(1, Ordering::Relaxed);
         let us = took.as_micros() as u64;
+        self.waited_us.fetch_add(us * group.messages, Ordering::Relaxed);
         if us > self.max_us.load(Ordering::Relaxed) {
             self.max_us.store(us, Ordering::Relaxed);
         }
@@ -45,6 +49,7 @@ impl Counters {
             bytes: get(&self.bytes),
             groups: get(&self.groups),
             max_us: get(&self.max_us),
+            waited_us: get(&self.waited_us),
             distribution: std::array::from_fn(|i| self.distribution.get(i).map_or(0, get)),
         }
     }

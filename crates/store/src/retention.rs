@@ -252,6 +252,11 @@ fn used_and_usable(path: &Path) -> Option<(u64, u64)> {
     (stat.f_blocks > 0).then(|| (used, stat.f_bavail.saturating_mul(stat.f_frsize)))
 }
 
+/// Used bytes of the partition; 0 when unknown.
+pub(crate) fn used_bytes(path: &Path) -> u64 {
+    used_and_usable(path).map_or(0, |(used, _)| used)
+}
+
 /// Used share of the partition, 0.0–1.0; −1 when unknown.
 pub(crate) fn used_ratio(path: &Path) -> f64 {
     used_percent(path).map_or(-1.0, |p| f64::from(p) / 100.0)

@@ -7,7 +7,7 @@ use protocol::record::RecordView;
 
 use crate::consume_queue::ConsumeQueue;
 use crate::index::{key_hash, key_prefix, tag_key_hash};
-use crate::retention::used_ratio;
+use crate::retention::{used_bytes, used_ratio};
 use crate::{Boundary, Store, StoreStats, Unit};
 
 /// Answer of a key query.
@@ -139,9 +139,11 @@ impl Store {
             bytes_appended: counted.bytes,
             groups_written: counted.groups,
             put_max_us: counted.max_us,
+            put_waited_us: counted.waited_us,
             put_distribution: counted.distribution,
             commit_log_disk_ratio: ratios.fold(f64::INFINITY, f64::min),
             consume_queue_disk_ratio: used_ratio(self.queues.root()),
+            disk_used_bytes: used_bytes(&self.config.root),
             start_timestamp: self.start_timestamp,
             last_flushed_timestamp: self.last_flushed_time.load(Ordering::Acquire),
             earliest_message_timestamp: earliest.unwrap_or(-1),

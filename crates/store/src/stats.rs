@@ -24,12 +24,16 @@ pub struct StoreStats {
     pub groups_written: u64,
     /// The longest single group write since the start, microseconds.
     pub put_max_us: u64,
-    /// How many group writes took how long: `≤0ms 0-10 10-50 50-100 100-200 200-500 500ms-1s 1-2s 2-3s 3-4s 4-5s 5-10s >10s`.
+    /// Sum over all messages of what the write of their group took, microseconds.
+    pub put_waited_us: u64,
+    /// How many messages were in group writes that took so long: `≤0ms 0-10 10-50 50-100 100-200 200-500 500ms-1s 1-2s 2-3s 3-4s 4-5s 5-10s >10s`.
     pub put_distribution: [u64; 13],
     /// Used share of the partition of the commit log, the least full one when there are several; 0.0–1.0, −1 when unknown.
     pub commit_log_disk_ratio: f64,
     /// Used share of the partition of the consume queues.
     pub consume_queue_disk_ratio: f64,
+    /// Used bytes of the root folder's partition; 0 when unknown.
+    pub disk_used_bytes: u64,
     /// Start of the running process' store, milliseconds since 1970.
     pub start_timestamp: i64,
     /// Store time of the last flushed message, milliseconds since 1970.
