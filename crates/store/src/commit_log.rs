@@ -10,19 +10,23 @@ use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
 use crate::file::{Faults, StoreFile, sync_dir};
-use crate::{OpenError, StoreConfig, mmap};
+use crate::mmap::ReadMap;
+use crate::{OpenError, StoreConfig};
 
 /// Java's name of a file that starts at `offset`.
 pub(crate) fn file_name(offset: u64) -> String {
     format!("{offset:020}")
 }
 
+/// Bytes before the end of the log whose pages stay mapped.
+const KEEP_MAPPED: u64 = 64 << 20;
+
 /// One file.
 pub(crate) struct Segment {
     pub(crate) start: u64,
     pub(crate) size: u64,
     pub(crate) file: StoreFile,
-    map: OnceLock<Bytes>,
+    map: OnceLock<ReadMap>,
     /// The name is known to be on the disk.
     named: AtomicBool,
 }
@@ -39,10 +43,10 @@ impl Segment {
     /// The whole file, mapped at first use.
     pub(crate) fn bytes(&self) -> io::Result<&Bytes> {
         if let Some(map) = self.map.get() {
-            return Ok(map);
+            return Ok(map.bytes());
         }
-        let map = mmap::map_read(self.file.file(), self.size as usize)?;
-        Ok(self.map.get_or_init(|| map))
+        let map = ReadMap::new(self.file.file(), self.size as usize)?;
+        Ok(self.map.get_or_init(|| map).bytes())
     }
 
     /// Syncs the data, and the folder when the file is new.
@@ -222,6 +226,17 @@ impl CommitLog {
         let path = dir.join(file_name(start));
         let file = StoreFile::create(&path, self.file_size, self.faults.clone())?;
         Ok(Segment::new(start, self.file_size, file, false))
+    }
+
+    /// Lets go of the pages of what lies behind by more than `KEEP_MAPPED`, which few read: they would count as this process'
+    /// memory, all of the log once it has been read.
+    pub(crate) fn release_pages(&self, written: u64) {
+        let until = written.saturating_sub(KEEP_MAPPED);
+        for segment in self.segments.read().iter().take_while(|segment| segment.start < until) {
+            if let Some(map) = segment.map.get() {
+                map.release((until - segment.start).min(segment.size) as usize);
+            }
+        }
     }
 
     pub(crate) fn set_full_dirs(&self, dirs: Vec<PathBuf>) {

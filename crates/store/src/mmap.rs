@@ -8,15 +8,45 @@
 
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use memmap2::{Advice, Mmap, MmapMut, MmapOptions};
+use memmap2::{Advice, Mmap, MmapMut, MmapOptions, UncheckedAdvice};
 
-/// Maps the first `len` bytes read-only. Slices of the result share the mapping, which ends with the last of them.
-pub(crate) fn map_read(file: &File, len: usize) -> io::Result<Bytes> {
-    // SAFETY: see the module's text.
-    let map: Mmap = unsafe { MmapOptions::new().len(len).map(file)? };
-    Ok(Bytes::from_owner(map))
+/// A file that is mapped for reading. Slices of its bytes share the mapping, which ends with the last of them.
+pub(crate) struct ReadMap {
+    map: Arc<Mmap>,
+    bytes: Bytes,
+}
+
+/// The mapping as the owner of its bytes.
+struct Owner(Arc<Mmap>);
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl ReadMap {
+    /// Maps the first `len` bytes.
+    pub(crate) fn new(file: &File, len: usize) -> io::Result<Self> {
+        // SAFETY: see the module's text.
+        let map: Mmap = unsafe { MmapOptions::new().len(len).map(file)? };
+        let map = Arc::new(map);
+        Ok(ReadMap { bytes: Bytes::from_owner(Owner(map.clone())), map })
+    }
+
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Takes the first `len` bytes out of the process' page table, so that they do not count as its memory. They stay in the page
+    /// cache, and who reads them again finds them there.
+    pub(crate) fn release(&self, len: usize) {
+        // SAFETY: the mapping is a shared one of a file and is never written: the kernel gives the same bytes again.
+        let _ = unsafe { self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, 0, len.min(self.map.len())) };
+    }
 }
 
 /// Maps the first `len` bytes for reading and writing in random order.

@@ -30,6 +30,8 @@ use crate::{ArrivalListener, StoreConfig, TopicKinds};
 const QUEUE_TICK: Duration = Duration::from_millis(200);
 /// How often the index takes what few keys wait.
 const INDEX_TICK: Duration = Duration::from_millis(500);
+/// How often pages of old messages are let go of.
+const RELEASE_EVERY: Duration = Duration::from_secs(1);
 /// Idle queues give their memory back after about this time.
 const COOL_EVERY: Duration = Duration::from_secs(10);
 
@@ -266,6 +268,10 @@ impl Store {
         {
             tracing::warn!(%error, "writing the checkpoint failed");
         }
+        if now >= chores.next_release {
+            chores.next_release = now + RELEASE_EVERY;
+            self.log.release_pages(self.positions.written());
+        }
         if now >= chores.next_cool {
             chores.next_cool = now + COOL_EVERY;
             self.queues.cool();
@@ -408,6 +414,7 @@ struct Chores {
     written_at: u64,
     next_sync: Instant,
     next_thorough: Instant,
+    next_release: Instant,
     next_cool: Instant,
 }
 
@@ -420,6 +427,7 @@ impl Chores {
             written_at: u64::MAX,
             next_sync: now,
             next_thorough: now + Duration::from_secs(10),
+            next_release: now,
             next_cool: now + COOL_EVERY,
         }
     }

@@ -11,7 +11,7 @@ use super::OfflineStore;
 use super::findings::{Finding, Findings, Remedy};
 use crate::index::{Keys, key_hashes, key_prefix};
 use crate::index_file::{IndexFile, IndexView, NEXT_ENTRY};
-use crate::mmap::map_read;
+use crate::mmap::ReadMap;
 use crate::progress::Report;
 
 impl OfflineStore {
@@ -44,7 +44,8 @@ impl OfflineStore {
         if file.metadata()?.len() != IndexFile::size(self.slots(), self.entries()) {
             return Ok(None);
         }
-        map_read(&file, IndexFile::size(self.slots(), self.entries()) as usize).map(Some)
+        let map = ReadMap::new(&file, IndexFile::size(self.slots(), self.entries()) as usize)?;
+        Ok(Some(map.bytes().clone()))
     }
 
     /// Offsets of the messages with a key hash, ascending.
