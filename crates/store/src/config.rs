@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::file::Faults;
 use crate::progress::Screen;
+use crate::read::QueueType;
 use crate::walk::Checksums;
 
 /// When a send is answered relative to the disk.
@@ -239,6 +240,15 @@ impl StoreConfig {
             (true, false) => Checksums::Body,
             (true, true) => Checksums::Record,
         }
+    }
+
+    /// Folder of the queues of one kind, and the bytes of their files: whole units.
+    pub(crate) fn queue_folder(&self, kind: QueueType) -> (PathBuf, u64) {
+        let (name, size) = match kind {
+            QueueType::Simple => ("consumequeue", self.consume_queue_file_size),
+            QueueType::Batch => ("batchconsumequeue", self.batch_consume_queue_file_size),
+        };
+        (self.root.join(name), size.max(1).next_multiple_of(kind.unit_len() as u64))
     }
 
     pub(crate) fn commit_log_dirs(&self) -> Vec<PathBuf> {

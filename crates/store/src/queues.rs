@@ -59,8 +59,9 @@ struct Folder {
 }
 
 impl Folder {
-    fn new(root: PathBuf, file_size: u64, kind: QueueType) -> Self {
-        Folder { root, file_size: file_size.max(1).next_multiple_of(kind.unit_len() as u64) }
+    fn new(config: &StoreConfig, kind: QueueType) -> Self {
+        let (root, file_size) = config.queue_folder(kind);
+        Folder { root, file_size }
     }
 }
 
@@ -81,11 +82,10 @@ pub(crate) enum UnitRead {
 
 impl Queues {
     pub(crate) fn new(config: &StoreConfig, kinds: Arc<dyn TopicKinds>) -> Self {
-        let root = &config.root;
         Queues {
-            plain: Folder::new(root.join("consumequeue"), config.consume_queue_file_size, QueueType::Simple),
-            batch: Folder::new(root.join("batchconsumequeue"), config.batch_consume_queue_file_size, QueueType::Batch),
-            ext_root: root.join("consumequeue_ext"),
+            plain: Folder::new(config, QueueType::Simple),
+            batch: Folder::new(config, QueueType::Batch),
+            ext_root: config.root.join("consumequeue_ext"),
             ext_file_size: config.consume_queue_ext_file_size.max(LEAST_EXT_FILE),
             ext_enabled: config.enable_consume_queue_ext,
             kinds,

@@ -312,3 +312,79 @@ fn a_killed_store_is_recovered_by_a_rebuild() {
     let store = open(config(dir.path()));
     assert_eq!(store.max_offset("T", 0), 99);
 }
+
+/// A store with a batch topic, a plain topic with an extension, and light queues.
+fn filled_in_all_kinds(dir: &Path) -> StoreConfig {
+    let config = StoreConfig {
+        enable_consume_queue_ext: true,
+        consume_queue_ext_file_size: 1000,
+        enable_lmq: true,
+        enable_multi_dispatch: true,
+        ..config(dir)
+    };
+    fs::create_dir_all(dir.join("config")).unwrap();
+    let topics = r#"{"dataVersion":{},"topicConfigTable":{"T":{"topicName":"T"},
+        "BatchT":{"topicName":"BatchT","attributes":{"queue.type":"BatchCQ"}}}}"#;
+    fs::write(dir.join("config/topics.json"), topics).unwrap();
+    let store = open_batch(config.clone());
+    for i in 0..100 {
+        let tag = if i % 2 == 0 { "A" } else { "B" };
+        send_with(&store, "T", 0, &format!("m{i}"), &[("TAGS", tag), ("INNER_MULTI_DISPATCH", "%LMQ%a")]);
+        send_inner(&store, "BatchT", 0, &format!("b{i}"), 3);
+    }
+    store.close();
+    config
+}
+
+#[test]
+fn queues_of_all_kinds_are_checked_shown_and_built_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = filled_in_all_kinds(dir.path());
+    let look = || OfflineStore::open(config.clone()).unwrap();
+    let found = look().check().unwrap();
+    assert_eq!((kinds(&found), found.totals.queues, found.totals.units), (vec![], 3, 300));
+    let show = |topic: &str, from| {
+        let selection = Selection::Queue { topic: topic.into(), queue: 0, from, max: 2 };
+        dump(dir.path(), &selection)
+    };
+    assert_eq!(show("BatchT", 100), ["b33", "b34"], "from the record that holds the offset");
+    assert_eq!(show("%LMQ%a", 7), ["m7", "m8"]);
+
+    for harm in ["batchconsumequeue", "consumequeue_ext", "nothing"] {
+        match harm {
+            // The count of messages in the sixth unit.
+            "batchconsumequeue" => {
+                patch(dir.path(), "batchconsumequeue/BatchT/0/00000000000000000000", 5 * 46 + 37, &[9])
+            }
+            "consumequeue_ext" => fs::remove_dir_all(dir.path().join(harm)).unwrap(),
+            _ => {}
+        }
+        let found = look().check().unwrap();
+        let faults = kinds(&found);
+        assert_eq!(
+            faults.first().map(|fault| fault.0),
+            match harm {
+                "batchconsumequeue" => Some("unit with a wrong number of messages"),
+                _ => None,
+            }
+        );
+        let rebuilt = rebuild(&config, false).unwrap();
+        assert_eq!((rebuilt.queues, rebuilt.units), (3, 500), "{harm}");
+        assert_eq!(kinds(&look().check().unwrap()), [], "{harm}");
+        let store = open_batch(config.clone());
+        let tags: Vec<i64> = store.units("T", 0, 0, 100).iter().map(|unit| unit.tags_code).collect();
+        assert_eq!(tags, (0..100).map(|i| 65 + i % 2).collect::<Vec<i64>>(), "{harm}: the hashes of A and B");
+        assert_eq!(store.units("BatchT", 0, 0, 1000).len(), 100);
+        assert_eq!(read_all(&store, "%LMQ%a", 0), numbered(0..100, "m"));
+        store.close();
+    }
+}
+
+#[test]
+fn a_queue_of_another_kind_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = filled_in_all_kinds(dir.path());
+    fs::write(dir.path().join("config/topics.json"), r#"{"topicConfigTable":{"T":{},"BatchT":{}}}"#).unwrap();
+    let found = OfflineStore::open(config).unwrap().check().unwrap();
+    assert!(kinds(&found).contains(&("consume queue of another kind", 1, Remedy::ByHand)), "{:?}", kinds(&found));
+}

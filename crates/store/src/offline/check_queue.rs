@@ -13,7 +13,7 @@ use super::check_log::Seen;
 use super::files::offset_name;
 use super::findings::{Finding, Findings, Remedy};
 use crate::commit_log::file_name;
-use crate::consume_queue::{ConsumeQueue, UNIT};
+use crate::consume_queue::ConsumeQueue;
 use crate::facts::unit_of;
 use crate::progress::Report;
 use crate::{QueueType, SCHEDULE_TOPIC, TopicKinds, Unit};
@@ -25,6 +25,7 @@ const CHUNK: usize = 3276;
 pub(super) struct Folder {
     pub(super) topic: String,
     pub(super) id: i32,
+    pub(super) kind: QueueType,
     pub(super) path: PathBuf,
 }
 
@@ -32,7 +33,7 @@ pub(super) struct Folder {
 struct Walk<'a> {
     folder: &'a Folder,
     queue: ConsumeQueue,
-    /// Offset of the next unit.
+    /// Offset after the last message.
     next: i64,
     /// End of the last unit's record in the commit log.
     physical_end: u64,
@@ -42,13 +43,19 @@ struct Walk<'a> {
 
 impl OfflineStore {
     pub(super) fn check_queues(&self, seen: &Seen, found: &mut Findings) -> io::Result<()> {
-        let folders = queue_folders(&self.config.root.join("consumequeue"))?;
+        let mut folders = Vec::new();
+        for kind in [QueueType::Simple, QueueType::Batch] {
+            folders.append(&mut queue_folders(&self.config.queue_folder(kind).0, kind)?);
+        }
         let mut report = Report::new(self.config.screen.clone());
         for folder in &folders {
             let units = found.totals.units;
             report.tick(|| format!("consume queues: {units} units, now {}/{}", folder.topic, folder.id));
             found.totals.queues += 1;
-            if let Err(finding) = self.check_queue(folder, seen, found)? {
+            if self.topics.queue_type(&folder.topic) != folder.kind {
+                let what = format!("config/topics.json says {:?} of the topic", self.topics.queue_type(&folder.topic));
+                found.add(Finding::new("consume queue of another kind", Remedy::ByHand, &folder.path, what));
+            } else if let Err(finding) = self.check_queue(folder, seen, found)? {
                 found.add(finding);
             }
         }
@@ -61,28 +68,31 @@ impl OfflineStore {
         let have: std::collections::HashSet<(&str, i32)> = folders.iter().map(|f| (f.topic.as_str(), f.id)).collect();
         let all_rebuilt = have.is_empty() || self.progress.is_some_and(|p| have.len() < p.queues as usize);
         for (topic, id, queue) in seen.all() {
-            let simple = self.topics.queue_type(topic) == QueueType::Simple;
-            if !simple || !self.topics.may_exist(topic) || have.contains(&(topic, id)) {
+            if !self.topics.may_exist(topic) || have.contains(&(topic, id)) {
                 continue;
             }
             let redone = all_rebuilt || queue.redone.is_some_and(|redone| redone <= queue.first);
             let remedy = if redone { Remedy::NextStart } else { Remedy::Rebuild };
-            let path = self.config.root.join("consumequeue").join(topic).join(id.to_string());
+            let path = self.config.queue_folder(self.topics.queue_type(topic)).0.join(topic).join(id.to_string());
             let what = format!("the commit log has messages {} to {} of it", queue.first, queue.next - 1);
             found.add(Finding::new("missing consume queue", remedy, &path, what));
         }
     }
 
     fn check_queue(&self, folder: &Folder, seen: &Seen, found: &mut Findings) -> io::Result<Result<(), Finding>> {
-        let size = self.config.consume_queue_file_size.max(1).next_multiple_of(UNIT as u64);
+        let (_, size) = self.config.queue_folder(folder.kind);
+        let unit_len = folder.kind.unit_len();
         let files = match queue_files(&folder.path, size)? {
             Ok(files) => files,
             Err(finding) => return Ok(Err(finding)),
         };
-        let first = files.first().map_or(0, |start| (start / UNIT as u64) as i64);
-        let queue = ConsumeQueue::new(0, Arc::from(folder.topic.as_str()), folder.id, QueueType::Simple);
+        let first = match folder.kind {
+            QueueType::Simple => files.first().map_or(0, |start| (start / unit_len as u64) as i64),
+            QueueType::Batch => 0,
+        };
+        let queue = ConsumeQueue::new(0, Arc::from(folder.topic.as_str()), folder.id, folder.kind);
         let mut walk = Walk { folder, queue, next: first, physical_end: 0, ended: None };
-        let mut chunk = vec![0; CHUNK * UNIT];
+        let mut chunk = vec![0; CHUNK * unit_len];
         for start in files {
             let path = folder.path.join(file_name(start));
             let file = File::open(&path)?;
@@ -91,9 +101,9 @@ impl OfflineStore {
                 let want = chunk.len().min((size - at) as usize);
                 let part = chunk.get_mut(..want).unwrap_or_default();
                 file.read_exact_at(part, at)?;
-                for (raw, position) in part.chunks_exact(UNIT).zip((at..).step_by(UNIT)) {
-                    let offset = ((start + position) / UNIT as u64) as i64;
-                    self.check_unit(&mut walk, &path, position, QueueType::Simple.decode(offset, raw), seen, found);
+                for (raw, position) in part.chunks_exact(unit_len).zip((at..).step_by(unit_len)) {
+                    let offset = ((start + position) / unit_len as u64) as i64;
+                    self.check_unit(&mut walk, &path, position, folder.kind.decode(offset, raw), seen, found);
                 }
                 at += want as u64;
             }
@@ -124,7 +134,7 @@ impl OfflineStore {
             walk.ended = Some((path.to_path_buf(), position));
             return;
         }
-        walk.next = unit.queue_offset + 1;
+        walk.next = unit.end();
         if unit.is_filler() {
             return;
         }
@@ -170,7 +180,8 @@ impl OfflineStore {
         let Folder { topic, id, .. } = walk.folder;
         let at = unit.physical_offset;
         let own = record.topic == topic && record.queue_id == *id;
-        let place = if own { Some(record.queue_offset) } else { multi_dispatch(record, topic) };
+        let expected = unit_of(&self.config, &walk.queue, at, record);
+        let place = if own { Some(expected.base) } else { multi_dispatch(record, topic) };
         let Some(place) = place else {
             let what = format!("the record at {at} belongs to queue {} of {}", record.queue_id, record.topic);
             return Some(("unit of another queue's record", Remedy::Rebuild, what));
@@ -183,7 +194,11 @@ impl OfflineStore {
             let what = format!("the record at {at} says it is number {place} of its queue");
             return Some(("unit at another queue offset", Remedy::Lost, what));
         }
-        let expected = unit_of(&self.config, &walk.queue, at, record).tags_code;
+        if unit.count != expected.count {
+            let what = format!("it says {} messages, the record at {at} holds {}", unit.count, expected.count);
+            return Some(("unit with a wrong number of messages", Remedy::Rebuild, what));
+        }
+        let expected = expected.tags_code;
         // The levels may have been others when it was stored, and an address in the extension is no tags code.
         let other_levels = topic == SCHEDULE_TOPIC && unit.tags_code >= record.store_timestamp;
         if unit.tags_code != expected && !other_levels && unit.tags_code >= i64::from(i32::MIN) {
@@ -195,7 +210,7 @@ impl OfflineStore {
 
     /// Whether the queue has all that the log has of it.
     fn check_queue_end(&self, walk: &Walk<'_>, seen: &Seen) -> Result<(), Finding> {
-        let Folder { topic, id, path } = walk.folder;
+        let Folder { topic, id, path, .. } = walk.folder;
         let Some(queue) = seen.queue(topic, *id).filter(|queue| queue.next > walk.next) else { return Ok(()) };
         let redone = queue.redone.is_some_and(|redone| redone <= walk.next.max(queue.first));
         let remedy = if redone { Remedy::NextStart } else { Remedy::Rebuild };
@@ -218,14 +233,14 @@ fn in_queue(kind: &'static str, remedy: Remedy, path: &Path, position: u64, unit
     Finding::new(kind, remedy, path, what).at(position).offset(unit.queue_offset as u64)
 }
 
-/// The folders `<topic>/<queue id>` under a root; other names are passed over, as at loading.
-pub(super) fn queue_folders(root: &Path) -> io::Result<Vec<Folder>> {
+/// The folders `<topic>/<queue id>` under the root of a kind; other names are passed over, as at loading.
+pub(super) fn queue_folders(root: &Path, kind: QueueType) -> io::Result<Vec<Folder>> {
     let mut folders = Vec::new();
     for topic in sub_folders(root)? {
         let Some(name) = topic.file_name().and_then(|n| n.to_str()) else { continue };
         for path in sub_folders(&topic)? {
             if let Some(id) = path.file_name().and_then(|n| n.to_str()).and_then(|n| n.parse().ok()) {
-                folders.push(Folder { topic: name.to_owned(), id, path });
+                folders.push(Folder { topic: name.to_owned(), id, kind, path });
             }
         }
     }

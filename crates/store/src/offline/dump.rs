@@ -11,10 +11,9 @@ use protocol::record::{RecordView, property};
 use super::OfflineStore;
 use super::check_queue::queue_files;
 use super::scan::Place;
-use crate::QueueType;
 use crate::commit_log::file_name;
-use crate::consume_queue::UNIT;
 use crate::index::{key_hash, key_prefix};
+use crate::{QueueType, TopicKinds};
 
 /// Units read at once.
 const CHUNK: u64 = 3276;
@@ -86,30 +85,34 @@ impl OfflineStore {
     }
 
     fn dump_queue(&self, topic: &str, queue: i32, from: i64, max: u64, line: &mut Line<'_>) -> io::Result<()> {
-        let dir = self.config.root.join("consumequeue").join(topic).join(queue.to_string());
-        let size = self.config.consume_queue_file_size.max(1).next_multiple_of(UNIT as u64);
+        let kind = self.topics.queue_type(topic);
+        let (root, size) = self.config.queue_folder(kind);
+        let dir = root.join(topic).join(queue.to_string());
         let files =
             queue_files(&dir, size)?.map_err(|f| io::Error::other(format!("{}: {}", f.path.display(), f.what)))?;
-        let per_file = size / UNIT as u64;
-        let mut next = (from.max(0) as u64).max(files.first().map_or(0, |start| start / UNIT as u64));
+        let unit_len = kind.unit_len() as u64;
+        let per_file = size / unit_len;
+        let first = files.first().map_or(0, |start| start / unit_len);
+        // In a batch queue the place of an offset is not known.
+        let mut next = if kind == QueueType::Simple { first.max(from.max(0) as u64) } else { first };
         let mut left = max;
         let mut physical_end = 0;
-        let mut chunk = vec![0; CHUNK as usize * UNIT];
+        let mut chunk = vec![0; (CHUNK * unit_len) as usize];
         while left > 0 {
             let start = (next / per_file) * size;
             if !files.contains(&start) {
                 return Ok(());
             }
-            let want = CHUNK.min(per_file - next % per_file).min(left);
-            let raw = chunk.get_mut(..want as usize * UNIT).unwrap_or_default();
-            File::open(dir.join(file_name(start)))?.read_exact_at(raw, next * UNIT as u64 - start)?;
-            for (raw, offset) in raw.chunks_exact(UNIT).zip(next as i64..) {
-                let unit = QueueType::Simple.decode(offset, raw);
-                if !unit.is_valid() || !unit.is_filler() && unit.physical_offset < physical_end {
+            let want = CHUNK.min(per_file - next % per_file);
+            let raw = chunk.get_mut(..(want * unit_len) as usize).unwrap_or_default();
+            File::open(dir.join(file_name(start)))?.read_exact_at(raw, next * unit_len - start)?;
+            for (raw, index) in raw.chunks_exact(unit_len as usize).zip(next as i64..) {
+                let unit = kind.decode(index, raw);
+                if left == 0 || !unit.is_valid() || !unit.is_filler() && unit.physical_offset < physical_end {
                     return Ok(());
                 }
                 // Fillers are nobody's messages, and of deleted messages only the unit is left.
-                if !unit.is_filler() && unit.physical_offset >= self.log.min_offset() {
+                if !unit.is_filler() && unit.end() > from && unit.physical_offset >= self.log.min_offset() {
                     physical_end = unit.physical_end();
                     self.dump_one(unit.physical_offset, line)?;
                     left -= 1;

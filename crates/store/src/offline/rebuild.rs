@@ -18,8 +18,8 @@ use crate::{OpenError, Store, StoreConfig};
 
 /// Where the new files grow, under the root.
 const WORK: &str = "rebuild.tmp";
-/// What is built.
-const FOLDERS: [&str; 2] = ["consumequeue", "index"];
+/// What is built. Nothing may point from an old folder into a new one, nor the other way round.
+const FOLDERS: [&str; 4] = ["consumequeue", "batchconsumequeue", "consumequeue_ext", "index"];
 /// Bytes of commit log indexed between two looks at the clock.
 const INDEX_STEP: u64 = 64 << 20;
 
@@ -105,8 +105,10 @@ fn put_into_place(root: &Path, work: &Path, keep_old: bool) -> io::Result<Option
     let old = root.join("rebuild.old").join(chrono::Local::now().format("%Y%m%d%H%M%S%3f").to_string());
     fs::create_dir_all(&old)?;
     for name in FOLDERS {
-        sync_dir(&work.join(name))?;
         rename_if_there(&root.join(name), &old.join(name))?;
+    }
+    for name in FOLDERS.iter().rev().filter(|name| work.join(name).exists()) {
+        sync_dir(&work.join(name))?;
         fs::rename(work.join(name), root.join(name))?;
     }
     // The marks speak of the new files, so they come last; until then those of the old ones are true of the new ones too.
