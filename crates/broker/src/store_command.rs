@@ -137,13 +137,14 @@ fn summary(found: &Findings) -> String {
             .join("; "),
     };
     format!(
-        "checked {} records in {} commit log files ({} to {}), {} units in {} queues, {} entries in {} index files, {} tables: {faults}\n",
+        "checked {} records in {} commit log files ({} to {}), {} units in {} queues, {} compacted messages, {} entries in {} index files, {} tables: {faults}\n",
         totals.records,
         totals.commit_log_files,
         totals.log_start,
         totals.log_end,
         totals.units,
         totals.queues,
+        totals.compacted,
         totals.index_entries,
         totals.index_files,
         totals.config_files,

@@ -5,6 +5,7 @@
 
 mod check;
 mod check_checkpoint;
+mod check_compaction;
 mod check_config;
 mod check_index;
 mod check_log;
@@ -15,6 +16,7 @@ mod findings;
 mod rebuild;
 mod scan;
 mod topics;
+mod units;
 
 use crate::StoreConfig;
 use crate::checkpoint::{Progress, Times};

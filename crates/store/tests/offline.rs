@@ -365,6 +365,7 @@ fn queues_of_all_kinds_are_checked_shown_and_built_again() {
             faults.first().map(|fault| fault.0),
             match harm {
                 "batchconsumequeue" => Some("unit with a wrong number of messages"),
+                "consumequeue_ext" => Some("unit without its extension"),
                 _ => None,
             }
         );
@@ -387,4 +388,81 @@ fn a_queue_of_another_kind_is_named() {
     fs::write(dir.path().join("config/topics.json"), r#"{"topicConfigTable":{"T":{},"BatchT":{}}}"#).unwrap();
     let found = OfflineStore::open(config).unwrap().check().unwrap();
     assert!(kinds(&found).contains(&("consume queue of another kind", 1, Remedy::ByHand)), "{:?}", kinds(&found));
+}
+
+/// Batch topic B, compacted topic C, and the extension of T's queue.
+fn all_kinds(dir: &Path) -> StoreConfig {
+    fs::create_dir_all(dir.join("config")).unwrap();
+    let topics = r#"{"topicConfigTable":{
+        "B":{"topicName":"B","attributes":{"queue.type":"BatchCQ"}},
+        "C":{"topicName":"C","attributes":{"cleanup.policy":"COMPACTION"}},
+        "T":{"topicName":"T"}}}"#;
+    fs::write(dir.join("config/topics.json"), topics).unwrap();
+    let config = StoreConfig {
+        batch_consume_queue_file_size: 46 * 10,
+        enable_consume_queue_ext: true,
+        consume_queue_ext_file_size: 1000,
+        compaction_queue_file_size: 46 * 10,
+        compaction_file_size: 2300,
+        ..config(dir)
+    };
+    let store = open_known(&config);
+    for i in 0..60 {
+        send_inner(&store, "B", 0, &format!("b{i}"), 1 + i % 4);
+        send_with(&store, "C", 0, &format!("c{i}"), &[("KEYS", &format!("k{}", i % 7))]);
+        send_with(&store, "T", 0, &format!("t{i}"), &[("TAGS", "A")]);
+    }
+    // A reader makes the compacted log follow.
+    assert!(!read_all(&store, "C", 0).is_empty());
+    store.close();
+    config
+}
+
+fn open_known(config: &StoreConfig) -> std::sync::Arc<Store> {
+    let topics = std::sync::Arc::new(KnownTopics::read(&config.root));
+    Store::open(config.clone(), topics, Box::new(())).unwrap()
+}
+
+#[test]
+fn compacted_logs_are_checked_and_stay_when_the_rest_is_built_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = all_kinds(dir.path());
+    let check = || OfflineStore::open(config.clone()).unwrap().check().unwrap();
+    let found = check();
+    assert_eq!(kinds(&found), []);
+    assert_eq!((found.totals.queues, found.totals.units), (3, 180));
+    assert!(found.totals.compacted > 0);
+    let mut shown = Vec::new();
+    let selection = Selection::Queue { topic: "B".into(), queue: 0, from: 2, max: 3 };
+    let line = &mut |dumped: Dumped<'_>| match dumped {
+        Dumped::Record(record) => {
+            shown.push(String::from_utf8_lossy(record.body).into_owned());
+            Ok(())
+        }
+        Dumped::Damage(damage) => Err(std::io::Error::other(damage.reason.clone())),
+    };
+    OfflineStore::open(config.clone()).unwrap().dump(&selection, line).unwrap();
+    assert_eq!(shown, ["b1", "b2", "b3"], "number 2 is in the second record");
+
+    patch(dir.path(), "batchconsumequeue/B/0/00000000000000000000", 46 + 36, &[0, 9]);
+    patch(dir.path(), "consumequeue_ext/T/0/00000000000000000000", 9, &[0x55]);
+    let found = check();
+    assert!(
+        kinds(&found).contains(&("unit with a wrong number of messages", 1, Remedy::Rebuild)),
+        "{:?}",
+        kinds(&found)
+    );
+    assert!(kinds(&found).contains(&("unit without its extension", 1, Remedy::Rebuild)), "{:?}", kinds(&found));
+    let rebuilt = rebuild(&config, false).unwrap();
+    assert_eq!((rebuilt.queues, rebuilt.log_end), (3, found.totals.log_end));
+    assert_eq!(kinds(&check()), []);
+
+    patch(dir.path(), "compaction/compactionLog/C/0/00000000000000000000", 90, &[0x55]);
+    assert_eq!(kinds(&check()), [("damage in a compacted log", 1, Remedy::NextStart)]);
+    let store = open_known(&config);
+    assert!(!read_all(&store, "C", 0).is_empty());
+    store.close();
+    let topics = fs::read_to_string(dir.path().join("config/topics.json")).unwrap();
+    fs::write(dir.path().join("config/topics.json"), topics.replace("BatchCQ", "SimpleCQ")).unwrap();
+    assert!(kinds(&check()).contains(&("consume queue of another kind", 1, Remedy::ByHand)));
 }

@@ -12,6 +12,7 @@ impl OfflineStore {
         self.found_at_open.iter().for_each(|finding| found.add(finding.clone()));
         let seen = self.check_log(&mut found)?;
         self.check_queues(&seen, &mut found)?;
+        self.check_compaction(&seen, &mut found)?;
         self.check_index(&mut found)?;
         self.check_checkpoint(&mut found);
         self.check_config(&mut found)?;

@@ -1,7 +1,9 @@
 //! Checking consume queues against the commit log.
 
-use std::fs::{self, File};
+use std::collections::HashSet;
+use std::fs::File;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,30 +12,20 @@ use protocol::record::{RecordView, property};
 
 use super::OfflineStore;
 use super::check_log::Seen;
-use super::files::offset_name;
 use super::findings::{Finding, Findings, Remedy};
+use super::units::Folder;
 use crate::commit_log::file_name;
 use crate::consume_queue::ConsumeQueue;
+use crate::ext::{self, EXT_UNIT, is_address, position};
 use crate::facts::unit_of;
 use crate::progress::Report;
 use crate::{QueueType, SCHEDULE_TOPIC, TopicKinds, Unit};
-
-/// Units read at once.
-const CHUNK: usize = 3276;
-
-/// One queue's folder.
-pub(super) struct Folder {
-    pub(super) topic: String,
-    pub(super) id: i32,
-    pub(super) kind: QueueType,
-    pub(super) path: PathBuf,
-}
 
 /// How far a queue has been walked.
 struct Walk<'a> {
     folder: &'a Folder,
     queue: ConsumeQueue,
-    /// Offset after the last message.
+    /// Offset of the next unit.
     next: i64,
     /// End of the last unit's record in the commit log.
     physical_end: u64,
@@ -43,17 +35,15 @@ struct Walk<'a> {
 
 impl OfflineStore {
     pub(super) fn check_queues(&self, seen: &Seen, found: &mut Findings) -> io::Result<()> {
-        let mut folders = Vec::new();
-        for kind in [QueueType::Simple, QueueType::Batch] {
-            folders.append(&mut queue_folders(&self.config.queue_folder(kind).0, kind)?);
-        }
+        let mut folders = self.queue_folders(QueueType::Simple)?;
+        folders.extend(self.queue_folders(QueueType::Batch)?);
         let mut report = Report::new(self.config.screen.clone());
         for folder in &folders {
             let units = found.totals.units;
             report.tick(|| format!("consume queues: {units} units, now {}/{}", folder.topic, folder.id));
             found.totals.queues += 1;
             if self.topics.queue_type(&folder.topic) != folder.kind {
-                let what = format!("config/topics.json says {:?} of the topic", self.topics.queue_type(&folder.topic));
+                let what = "by config/topics.json the topic's queues are of the other kind";
                 found.add(Finding::new("consume queue of another kind", Remedy::ByHand, &folder.path, what));
             } else if let Err(finding) = self.check_queue(folder, seen, found)? {
                 found.add(finding);
@@ -65,7 +55,7 @@ impl OfflineStore {
 
     /// Queues that the commit log has messages of and the disk no folder.
     fn check_missing(&self, folders: &[Folder], seen: &Seen, found: &mut Findings) {
-        let have: std::collections::HashSet<(&str, i32)> = folders.iter().map(|f| (f.topic.as_str(), f.id)).collect();
+        let have: HashSet<(&str, i32)> = folders.iter().map(|f| (f.topic.as_str(), f.id)).collect();
         let all_rebuilt = have.is_empty() || self.progress.is_some_and(|p| have.len() < p.queues as usize);
         for (topic, id, queue) in seen.all() {
             if !self.topics.may_exist(topic) || have.contains(&(topic, id)) {
@@ -73,41 +63,23 @@ impl OfflineStore {
             }
             let redone = all_rebuilt || queue.redone.is_some_and(|redone| redone <= queue.first);
             let remedy = if redone { Remedy::NextStart } else { Remedy::Rebuild };
-            let path = self.config.queue_folder(self.topics.queue_type(topic)).0.join(topic).join(id.to_string());
+            let folder = self.queue_folder(topic, id, self.topics.queue_type(topic));
             let what = format!("the commit log has messages {} to {} of it", queue.first, queue.next - 1);
-            found.add(Finding::new("missing consume queue", remedy, &path, what));
+            found.add(Finding::new("missing consume queue", remedy, &folder.path, what));
         }
     }
 
     fn check_queue(&self, folder: &Folder, seen: &Seen, found: &mut Findings) -> io::Result<Result<(), Finding>> {
-        let (_, size) = self.config.queue_folder(folder.kind);
-        let unit_len = folder.kind.unit_len();
-        let files = match queue_files(&folder.path, size)? {
+        let files = match self.queue_files(folder)? {
             Ok(files) => files,
             Err(finding) => return Ok(Err(finding)),
         };
-        let first = match folder.kind {
-            QueueType::Simple => files.first().map_or(0, |start| (start / unit_len as u64) as i64),
-            QueueType::Batch => 0,
-        };
         let queue = ConsumeQueue::new(0, Arc::from(folder.topic.as_str()), folder.id, folder.kind);
-        let mut walk = Walk { folder, queue, next: first, physical_end: 0, ended: None };
-        let mut chunk = vec![0; CHUNK * unit_len];
-        for start in files {
-            let path = folder.path.join(file_name(start));
-            let file = File::open(&path)?;
-            let mut at = 0;
-            while at < size {
-                let want = chunk.len().min((size - at) as usize);
-                let part = chunk.get_mut(..want).unwrap_or_default();
-                file.read_exact_at(part, at)?;
-                for (raw, position) in part.chunks_exact(unit_len).zip((at..).step_by(unit_len)) {
-                    let offset = ((start + position) / unit_len as u64) as i64;
-                    self.check_unit(&mut walk, &path, position, folder.kind.decode(offset, raw), seen, found);
-                }
-                at += want as u64;
-            }
-        }
+        let mut walk = Walk { folder, queue, next: files.first(), physical_end: 0, ended: None };
+        files.each(0, &mut |path, position, unit| {
+            self.check_unit(&mut walk, path, position, unit, seen, found);
+            ControlFlow::Continue(())
+        })?;
         Ok(self.check_queue_end(&walk, seen))
     }
 
@@ -195,17 +167,31 @@ impl OfflineStore {
             return Some(("unit at another queue offset", Remedy::Lost, what));
         }
         if unit.count != expected.count {
-            let what = format!("it says {} messages, the record at {at} holds {}", unit.count, expected.count);
+            let what = format!("it says {} messages, the record at {at} has {}", unit.count, expected.count);
             return Some(("unit with a wrong number of messages", Remedy::Rebuild, what));
         }
-        let expected = expected.tags_code;
-        // The levels may have been others when it was stored, and an address in the extension is no tags code.
+        if is_address(unit.tags_code) {
+            let found = self.ext_tags_code(walk.folder, position(unit.tags_code));
+            let what = format!("its tags code is in the extension at {}, there is {found:?}", position(unit.tags_code));
+            let wrong = ("unit without its extension", Remedy::Rebuild, what);
+            return (found != Some(expected.tags_code)).then_some(wrong);
+        }
+        // The levels may have been others when it was stored.
         let other_levels = topic == SCHEDULE_TOPIC && unit.tags_code >= record.store_timestamp;
-        if unit.tags_code != expected && !other_levels && unit.tags_code >= i64::from(i32::MIN) {
-            let what = format!("its tags code is {}, the record's at {at} is {expected}", unit.tags_code);
+        if unit.tags_code != expected.tags_code && !other_levels {
+            let what = format!("its tags code is {}, the record's at {at} is {}", unit.tags_code, expected.tags_code);
             return Some(("unit with a wrong tags code", Remedy::Rebuild, what));
         }
         None
+    }
+
+    /// The tags code at a byte of a queue's extension.
+    fn ext_tags_code(&self, folder: &Folder, at: u64) -> Option<i64> {
+        let size = self.config.consume_queue_ext_file_size.max(1);
+        let dir = self.config.root.join("consumequeue_ext").join(&folder.topic).join(folder.id.to_string());
+        let mut raw = [0; EXT_UNIT];
+        File::open(dir.join(file_name(at - at % size))).ok()?.read_exact_at(&mut raw, at % size).ok()?;
+        ext::decode(&raw).map(|(_, tags_code)| tags_code)
     }
 
     /// Whether the queue has all that the log has of it.
@@ -231,66 +217,4 @@ fn multi_dispatch(record: &RecordView<'_>, topic: &str) -> Option<i64> {
 
 fn in_queue(kind: &'static str, remedy: Remedy, path: &Path, position: u64, unit: &Unit, what: String) -> Finding {
     Finding::new(kind, remedy, path, what).at(position).offset(unit.queue_offset as u64)
-}
-
-/// The folders `<topic>/<queue id>` under the root of a kind; other names are passed over, as at loading.
-pub(super) fn queue_folders(root: &Path, kind: QueueType) -> io::Result<Vec<Folder>> {
-    let mut folders = Vec::new();
-    for topic in sub_folders(root)? {
-        let Some(name) = topic.file_name().and_then(|n| n.to_str()) else { continue };
-        for path in sub_folders(&topic)? {
-            if let Some(id) = path.file_name().and_then(|n| n.to_str()).and_then(|n| n.parse().ok()) {
-                folders.push(Folder { topic: name.to_owned(), id, kind, path });
-            }
-        }
-    }
-    folders.sort_by(|a, b| (&a.topic, a.id).cmp(&(&b.topic, b.id)));
-    Ok(folders)
-}
-
-fn sub_folders(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut folders = Vec::new();
-    let entries = match fs::read_dir(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(folders),
-        entries => entries?,
-    };
-    for entry in entries {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            folders.push(entry.path());
-        }
-    }
-    Ok(folders)
-}
-
-/// The first bytes of a queue's files, when they can be loaded as they are.
-pub(super) fn queue_files(dir: &Path, size: u64) -> io::Result<Result<Vec<u64>, Finding>> {
-    let mut files = Vec::new();
-    let broken = |path: &Path, what: String| {
-        Ok(Err(Finding::new("consume queue that cannot be loaded", Remedy::NextStart, path, what)))
-    };
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            continue;
-        }
-        match offset_name(&entry.path()) {
-            Some(start) => files.push((start, entry.metadata()?.len())),
-            None => return broken(&entry.path(), "its name is no offset".into()),
-        }
-    }
-    files.sort_unstable();
-    if files.last().is_some_and(|(_, len)| *len == 0) {
-        files.pop();
-    }
-    for (i, (start, len)) in files.iter().enumerate() {
-        let path = dir.join(file_name(*start));
-        if *len != size || start % size != 0 {
-            return broken(&path, format!("has {len} bytes, {size} are expected"));
-        }
-        if i > 0 && files.get(i - 1).is_some_and(|(before, _)| before + size != *start) {
-            return broken(&path, "the file before it is missing".into());
-        }
-    }
-    Ok(Ok(files.into_iter().map(|(start, _)| start).collect()))
 }

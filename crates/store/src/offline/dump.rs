@@ -1,29 +1,22 @@
 //! Showing records one by one.
 
-use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use protocol::record::{RecordView, property};
 
 use super::OfflineStore;
-use super::check_queue::queue_files;
 use super::scan::Place;
-use crate::commit_log::file_name;
 use crate::index::{key_hash, key_prefix};
 use crate::{QueueType, TopicKinds};
-
-/// Units read at once.
-const CHUNK: u64 = 3276;
 
 /// Which records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
     /// Those that start in this range of commit log offsets, `to` exclusive.
     Offsets { from: u64, to: u64 },
-    /// `max` of a queue from a queue offset on, as its consume queue has them.
+    /// `max` records of a queue from a queue offset on, as its consume queue has them.
     Queue { topic: String, queue: i32, from: i64, max: u64 },
     /// Those with a key or unique key, as the index has them.
     Key { topic: String, key: String },
@@ -85,42 +78,25 @@ impl OfflineStore {
     }
 
     fn dump_queue(&self, topic: &str, queue: i32, from: i64, max: u64, line: &mut Line<'_>) -> io::Result<()> {
-        let kind = self.topics.queue_type(topic);
-        let (root, size) = self.config.queue_folder(kind);
-        let dir = root.join(topic).join(queue.to_string());
-        let files =
-            queue_files(&dir, size)?.map_err(|f| io::Error::other(format!("{}: {}", f.path.display(), f.what)))?;
-        let unit_len = kind.unit_len() as u64;
-        let per_file = size / unit_len;
-        let first = files.first().map_or(0, |start| start / unit_len);
-        // In a batch queue the place of an offset is not known.
-        let mut next = if kind == QueueType::Simple { first.max(from.max(0) as u64) } else { first };
-        let mut left = max;
-        let mut physical_end = 0;
-        let mut chunk = vec![0; (CHUNK * unit_len) as usize];
-        while left > 0 {
-            let start = (next / per_file) * size;
-            if !files.contains(&start) {
-                return Ok(());
+        let folder = self.queue_folder(topic, queue, self.topics.queue_type(topic));
+        let files = self.queue_files(&folder)?;
+        let files = files.map_err(|f| io::Error::other(format!("{}: {}", f.path.display(), f.what)))?;
+        // In a plain queue a unit's place is its queue offset.
+        let skip = if folder.kind == QueueType::Simple { from.max(0) as u64 } else { 0 };
+        let (mut left, mut physical_end, mut result) = (max, 0, Ok(()));
+        files.each(skip, &mut |_, _, unit| {
+            if left == 0 || !unit.is_valid() || !unit.is_filler() && unit.physical_offset < physical_end {
+                return ControlFlow::Break(());
             }
-            let want = CHUNK.min(per_file - next % per_file);
-            let raw = chunk.get_mut(..(want * unit_len) as usize).unwrap_or_default();
-            File::open(dir.join(file_name(start)))?.read_exact_at(raw, next * unit_len - start)?;
-            for (raw, index) in raw.chunks_exact(unit_len as usize).zip(next as i64..) {
-                let unit = kind.decode(index, raw);
-                if left == 0 || !unit.is_valid() || !unit.is_filler() && unit.physical_offset < physical_end {
-                    return Ok(());
-                }
-                // Fillers are nobody's messages, and of deleted messages only the unit is left.
-                if !unit.is_filler() && unit.end() > from && unit.physical_offset >= self.log.min_offset() {
-                    physical_end = unit.physical_end();
-                    self.dump_one(unit.physical_offset, line)?;
-                    left -= 1;
-                }
+            // Fillers are nobody's messages, and of deleted messages only the unit is left.
+            if !unit.is_filler() && unit.end() > from && unit.physical_offset >= self.log.min_offset() {
+                physical_end = unit.physical_end();
+                left -= 1;
+                result = self.dump_one(unit.physical_offset, line);
             }
-            next += want;
-        }
-        Ok(())
+            if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        result
     }
 
     fn dump_key(&self, topic: &str, key: &str, line: &mut Line<'_>) -> io::Result<()> {

@@ -69,6 +69,8 @@ pub struct Totals {
     pub log_end: u64,
     pub queues: u64,
     pub units: u64,
+    /// Messages in compacted logs.
+    pub compacted: u64,
     pub index_files: u64,
     pub index_entries: u64,
     pub config_files: u64,

@@ -1,4 +1,4 @@
-//! Building the consume queues and the index again from the commit log.
+//! Building the consume queues and the index again from the commit log. Compacted logs follow them by themselves.
 //!
 //! They are built in a folder of their own beside the old ones, by the same recovery that a start runs, and put into place
 //! when they are whole and on the disk. Dying at any moment leaves a store that opens: with the old queues, or between the
@@ -92,6 +92,7 @@ fn builder(config: &StoreConfig, work: &Path) -> StoreConfig {
     StoreConfig {
         root: work.to_path_buf(),
         commit_log_paths: config.commit_log_dirs(),
+        enable_compaction: false,
         file_reserved_time: Duration::from_secs(u32::MAX.into()),
         clean_file_forcibly: false,
         disk_max_used_space_ratio: u32::MAX,
