@@ -377,6 +377,10 @@ impl State {
 }
 
 impl store::TopicKinds for TopicTable {
+    fn knows(&self, topic: &str) -> bool {
+        self.contains(topic)
+    }
+
     fn queue_type(&self, topic: &str) -> store::QueueType {
         match self.get(topic).as_ref().and_then(|topic| topic.attributes.get("queue.type")) {
             Some(kind) if kind == "BatchCQ" => store::QueueType::Batch,

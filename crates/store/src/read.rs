@@ -125,6 +125,11 @@ pub trait TopicKinds: Send + Sync {
         let _ = topic;
         QueueType::Simple
     }
+    /// Whether there is such a topic now. Queues of topics that are gone may be left from a deletion that a crash cut short.
+    fn knows(&self, topic: &str) -> bool {
+        let _ = topic;
+        true
+    }
     /// `cleanup.policy=COMPACTION`.
     fn is_compaction(&self, topic: &str) -> bool {
         let _ = topic;

@@ -198,6 +198,17 @@ impl Store {
         self.queues.delete_topic(topic)
     }
 
+    /// For a topic that was just made: removes queues that an earlier topic of its name left behind as another kind.
+    pub fn drop_other_kind(&self, topic: &str) -> io::Result<()> {
+        let kind = self.topics.queue_type(topic);
+        let other = |id: &i32| self.queues.get(topic, *id).is_some_and(|queue| queue.kind != kind);
+        if self.queues.queue_ids(topic).iter().any(other) {
+            tracing::warn!(topic, ?kind, "removing queues of an earlier topic of this name");
+            self.queues.delete_topic(topic)?;
+        }
+        Ok(())
+    }
+
     /// Removes the queues of all topics for which `keep` says false. Returns the removed topics.
     pub fn clean_unused_topics(&self, keep: &dyn Fn(&str) -> bool) -> Vec<String> {
         let mut removed = Vec::new();

@@ -246,3 +246,40 @@ fn a_queue_of_the_other_kind_stops_the_start() {
     assert!(what.contains("queue.type") && what.contains("topics.json"), "{what}");
     open_batch(config(dir.path()));
 }
+
+/// No topic at all, then one that was made anew as a batch topic.
+struct MadeAnew(std::sync::atomic::AtomicBool);
+
+impl TopicKinds for MadeAnew {
+    fn queue_type(&self, topic: &str) -> QueueType {
+        if self.knows(topic) { QueueType::Batch } else { QueueType::Simple }
+    }
+    fn knows(&self, _: &str) -> bool {
+        self.0.load(std::sync::atomic::Ordering::Acquire)
+    }
+}
+
+#[test]
+fn queues_of_topics_that_are_gone_are_in_nobodys_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_batch(config(dir.path()));
+    send_inner(&store, TOPIC, 0, "x", 2);
+    store.close();
+    drop(store);
+    // Deleted, but the machine died before its queues were.
+    let kinds = std::sync::Arc::new(MadeAnew(false.into()));
+    let store = Store::open(config(dir.path()), kinds.clone(), Box::new(())).unwrap();
+    send(&store, "T", 0, "of a topic that is gone");
+    store.close();
+    drop(store);
+    let store = Store::open(config(dir.path()), kinds.clone(), Box::new(())).unwrap();
+    kinds.0.store(true, std::sync::atomic::Ordering::Release);
+    store.drop_other_kind("T").unwrap();
+    store.drop_other_kind(TOPIC).unwrap();
+    assert_eq!((store.max_offset("T", 0), store.max_offset(TOPIC, 0)), (0, 2));
+    send_inner(&store, "T", 0, "x", 3);
+    store.close();
+    drop(store);
+    let store = Store::open(config(dir.path()), kinds, Box::new(())).unwrap();
+    assert_eq!(store.max_offset("T", 0), 3);
+}

@@ -42,7 +42,7 @@ impl OfflineStore {
             let units = found.totals.units;
             report.tick(|| format!("consume queues: {units} units, now {}/{}", folder.topic, folder.id));
             found.totals.queues += 1;
-            if self.topics.queue_type(&folder.topic) != folder.kind {
+            if self.topics.queue_type(&folder.topic) != folder.kind && self.topics.knows(&folder.topic) {
                 let what = "by config/topics.json the topic's queues are of the other kind";
                 found.add(Finding::new("consume queue of another kind", Remedy::ByHand, &folder.path, what));
             } else if let Err(finding) = self.check_queue(folder, seen, found)? {

@@ -36,6 +36,10 @@ impl KnownTopics {
 }
 
 impl TopicKinds for KnownTopics {
+    fn knows(&self, topic: &str) -> bool {
+        self.may_exist(topic)
+    }
+
     fn queue_type(&self, topic: &str) -> QueueType {
         match self.attribute(topic, "queue.type") {
             Some("BatchCQ") => QueueType::Batch,

@@ -84,10 +84,15 @@ impl Queues {
                     let Some(id) = dir.file_name().and_then(|n| n.to_str()).and_then(|n| n.parse().ok()) else {
                         continue;
                     };
-                    if self.kinds.queue_type(name) != kind {
+                    if self.kinds.queue_type(name) != kind && self.kinds.knows(name) {
                         return Err(OpenError::bad(&dir, wrong_kind(kind)));
                     }
-                    found.push((self.make(name, id, kind), dir));
+                    let queue = self.make(name, id, kind);
+                    if queue.kind == kind {
+                        found.push((queue, dir));
+                    } else {
+                        tracing::warn!(dir = %dir.display(), "left of a topic that is gone, and not loaded");
+                    }
                 }
             }
         }
