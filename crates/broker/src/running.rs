@@ -353,6 +353,7 @@ pub fn store_config(config: &BrokerSettings, root: &Path) -> StoreConfig {
     store.force_verify_prop_crc = keys.force_verify_prop_crc;
     store.auto_message_version_on_topic_len = keys.auto_message_version_on_topic_len;
     store.duplication_enable = keys.duplication_enable;
+    store.slave = keys.broker_role == BrokerRole::Slave;
     store.message_index_enable = keys.message_index_enable;
     store.max_hash_slot_num = keys.max_hash_slot_num;
     store.max_index_num = keys.max_index_num;

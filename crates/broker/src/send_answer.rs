@@ -80,7 +80,11 @@ pub fn refuse(broker: &Broker, reply: Reply, refusal: &Refusal) {
 
 /// Why nothing was put, in Java's words.
 pub fn put_refusal(broker: &Broker, error: &PutError) -> Refusal {
-    match error.put_status() {
+    refusal(broker, error.put_status())
+}
+
+fn refusal(broker: &Broker, status: PutStatus) -> Refusal {
+    match status {
         PutStatus::MessageIllegal | PutStatus::PropertiesSizeExceeded => illegal(broker),
         PutStatus::ServiceNotAvailable => not_available(broker),
         PutStatus::OsPageCacheBusy => {
@@ -121,7 +125,7 @@ pub fn illegal(broker: &Broker) -> Refusal {
 /// The group this message was appended with did not reach the disk.
 pub fn write_refusal(broker: &Broker, error: &WriteError) -> Refusal {
     tracing::debug!(%error, "send refused");
-    not_available(broker)
+    refusal(broker, error.put_status())
 }
 
 /// The code and remark after a sync flush; with code 0 and FLUSH_DISK_TIMEOUT the message is stored.

@@ -91,6 +91,8 @@ pub enum PutError {
     MessageIllegal(&'static str),
     #[error("the properties are {len} bytes long, the limit is {limit}")]
     PropertiesSizeExceeded { len: usize, limit: usize },
+    #[error("the store is a slave's")]
+    Slave,
     #[error("the disk is full")]
     DiskFull,
     /// A write or a sync failed earlier; only a restart helps.
@@ -108,7 +110,9 @@ impl PutError {
     /// The put status Java reports for the same cause.
     pub fn put_status(&self) -> PutStatus {
         match self {
-            PutError::ShuttingDown | PutError::DiskFull | PutError::Stopped(_) => PutStatus::ServiceNotAvailable,
+            PutError::ShuttingDown | PutError::Slave | PutError::DiskFull | PutError::Stopped(_) => {
+                PutStatus::ServiceNotAvailable
+            }
             PutError::MessageIllegal(_) => PutStatus::MessageIllegal,
             PutError::PropertiesSizeExceeded { .. } => PutStatus::PropertiesSizeExceeded,
             PutError::TooManyLightQueues => PutStatus::LmqConsumeQueueNumExceeded,
@@ -123,8 +127,20 @@ impl PutError {
 pub enum WriteError {
     #[error("the disk is full")]
     DiskFull,
+    #[error("cannot create the next commit log file: {0}")]
+    CreateFile(String),
     #[error("the store takes no writes: {0}")]
     Stopped(String),
+}
+
+impl WriteError {
+    /// The put status Java reports for the same cause.
+    pub fn put_status(&self) -> PutStatus {
+        match self {
+            WriteError::DiskFull | WriteError::Stopped(_) => PutStatus::ServiceNotAvailable,
+            WriteError::CreateFile(_) => PutStatus::CreateMappedFileFailed,
+        }
+    }
 }
 
 /// Why a message is not known to be on the disk.

@@ -73,9 +73,7 @@ impl Store {
         if let Err(error) = &result {
             self.gate.stop(format!("flushing the commit log failed: {error}"));
         } else {
-            if let Err(broken) = self.positions.advance_flushed(to) {
-                self.gate.stop(broken);
-            }
+            self.gate.lawful(self.positions.advance_flushed(to));
             self.last_flushed_time.store(time, Ordering::Release);
             self.release_flushed(to);
             self.flushed_ticket.store(ticket, Ordering::Release);

@@ -17,11 +17,12 @@ const DISK_FULL: u8 = 4;
 const NO_SPACE: u8 = 8;
 /// The next file could not be made; tried again after a while.
 const NO_FILE: u8 = 16;
+/// Only the master's stream adds to this store.
+const SLAVE: u8 = 32;
 
 /// How long appends are refused before the next one tries the disk again.
 const RETRY: Duration = Duration::from_millis(500);
 
-#[derive(Default)]
 pub(crate) struct Gate {
     bits: AtomicU8,
     why: Mutex<Why>,
@@ -34,12 +35,17 @@ struct Why {
 }
 
 impl Gate {
+    pub(crate) fn new(slave: bool) -> Self {
+        Gate { bits: AtomicU8::new(if slave { SLAVE } else { 0 }), why: Mutex::default() }
+    }
+
     /// The reason why an append is refused now.
     pub(crate) fn check(&self) -> Result<(), PutError> {
         match self.bits.load(Ordering::Acquire) {
             0 => Ok(()),
             bits if bits & CLOSED != 0 => Err(PutError::ShuttingDown),
             bits if bits & STOPPED != 0 => Err(PutError::Stopped(self.why.lock().text.clone())),
+            bits if bits & SLAVE != 0 => Err(PutError::Slave),
             bits if bits & (DISK_FULL | NO_SPACE) != 0 => Err(PutError::DiskFull),
             _ => Err(PutError::CreateFile(self.why.lock().text.clone())),
         }
@@ -68,6 +74,13 @@ impl Gate {
         if self.bits.fetch_or(STOPPED, Ordering::AcqRel) & STOPPED == 0 {
             tracing::error!(why, "the store takes no more writes; restart the broker when the cause is gone");
             reason.text = why;
+        }
+    }
+
+    /// A broken order law is a fault of this program: the store stops rather than carry on.
+    pub(crate) fn lawful(&self, moved: Result<(), String>) {
+        if let Err(broken) = moved {
+            self.stop(broken);
         }
     }
 
@@ -100,7 +113,7 @@ impl Gate {
             tracing::error!(%error, "the commit log cannot be written for now; messages are refused");
             why.text = error.to_string();
         }
-        if full { WriteError::DiskFull } else { WriteError::Stopped(error.to_string()) }
+        if full { WriteError::DiskFull } else { WriteError::CreateFile(error.to_string()) }
     }
 
     /// Lets appends try again once the pause is over.

@@ -38,9 +38,13 @@ impl Positions {
     }
 
     /// Called under the put lock.
-    pub(crate) fn set_appended(&self, to: u64) {
-        debug_assert!(to >= self.written(), "appended {to} < written {}", self.written());
+    pub(crate) fn set_appended(&self, to: u64) -> Result<(), String> {
+        let written = self.written();
+        if to < written {
+            return Err(format!("appended was to go to {to} while written is {written}"));
+        }
         self.appended.store(to, Ordering::Release);
+        Ok(())
     }
 
     pub(crate) fn advance_written(&self, to: u64) -> Result<(), String> {
@@ -66,6 +70,27 @@ impl Positions {
 /// A broken law is a fault of this program: it is reported and stops the store rather than being carried on with.
 fn law(name: &str, from: u64, to: u64, limit_name: &str, limit: u64) -> Result<(), String> {
     let holds = from <= to && to <= limit;
-    debug_assert!(holds, "{name} {from} -> {to}, {limit_name} {limit}");
     if holds { Ok(()) } else { Err(format!("{name} was to go from {from} to {to} while {limit_name} is {limit}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_mark_overtakes_the_one_before_it_or_goes_back() {
+        let at = Positions::at(100);
+        assert!(at.advance_written(101).unwrap_err().contains("appended is 100"));
+        at.set_appended(200).unwrap();
+        assert!(at.advance_flushed(150).is_err() && at.advance_confirmed(150, false).is_err());
+        at.advance_written(150).unwrap();
+        assert!(at.set_appended(149).is_err());
+        assert!(at.advance_confirmed(150, true).is_err(), "under SYNC_FLUSH nothing is shown before its flush");
+        at.advance_confirmed(150, false).unwrap();
+        at.advance_flushed(150).unwrap();
+        for back in [at.advance_written(149), at.advance_flushed(149), at.advance_confirmed(149, false)] {
+            assert!(back.is_err());
+        }
+        assert_eq!((at.confirmed(), at.flushed(), at.written(), at.appended()), (150, 150, 150, 200));
+    }
 }

@@ -56,7 +56,7 @@ impl Store {
         let (physical_offset, queue_offset, store_timestamp) =
             self.put_record(appender, queue, record, len, facts, count)?;
         let end = appender.ticket();
-        self.positions.set_appended(appender.position);
+        self.gate.lawful(self.positions.set_appended(appender.position));
         Ok(Appended { physical_offset, len: len as u32, queue_offset, end, store_timestamp })
     }
 
@@ -103,7 +103,7 @@ impl Store {
             out.physical_offsets.push(physical);
         }
         out.end = appender.ticket();
-        self.positions.set_appended(appender.position);
+        self.gate.lawful(self.positions.set_appended(appender.position));
         Ok(out)
     }
 

@@ -157,7 +157,7 @@ impl Store {
             last_written_time: AtomicI64::new(last_time),
             last_flushed_time: AtomicI64::new(checkpoint.times.physic),
             last_dispatched_time: AtomicI64::new(last_time),
-            gate: Gate::default(),
+            gate: Gate::new(config.slave && !config.duplication_enable),
             counters: Counters::default(),
             cleaner: Cleaner::new(),
             start_timestamp: now_ms(),

@@ -116,9 +116,7 @@ impl Store {
 
     /// The group is with the kernel: move the marks, tell queues, index and readers.
     fn publish(&self, group: &mut Group) {
-        if let Err(broken) = self.positions.advance_written(group.end) {
-            self.gate.stop(broken);
-        }
+        self.gate.lawful(self.positions.advance_written(group.end));
         self.last_written_time.store(group.last_store_time, Ordering::Release);
         if self.index.enabled() {
             let batch = KeyBatch { start: group.start, end: group.end, entries: std::mem::take(&mut group.keys) };
@@ -157,9 +155,7 @@ impl Store {
         }
         self.last_dispatched_time.store(last_store_time, Ordering::Release);
         let sync = self.config.flush_disk_type == FlushDiskType::Sync && !self.config.read_uncommitted;
-        if let Err(broken) = self.positions.advance_confirmed(end, sync) {
-            self.gate.stop(broken);
-        }
+        self.gate.lawful(self.positions.advance_confirmed(end, sync));
         self.listener.group_done();
         let unsaved = self.queues.unsaved_bytes();
         if unsaved > SAVE_NOW_BYTES {
@@ -175,7 +171,7 @@ impl Store {
         let mut appender = self.appender.lock();
         group.give_back_offsets();
         let tickets = appender.take_back(self.positions.written());
-        self.positions.set_appended(appender.position);
+        self.gate.lawful(self.positions.set_appended(appender.position));
         self.refused.lock().add(tickets, error);
         self.refusals.fetch_add(1, Ordering::AcqRel);
         self.written_ticket.store(tickets.1, Ordering::Release);

@@ -287,3 +287,37 @@ fn what_is_too_big_or_misnamed_is_refused() {
     store.write_out(appended.end).unwrap();
     assert_eq!(read_all(&store, &retry, 0).len(), 1);
 }
+
+#[test]
+fn limits_are_javas() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(StoreConfig { commit_log_file_size: 64 << 10, ..config(dir.path()) });
+    let put = |topic: &str, body: usize, properties: usize| {
+        let text = match properties {
+            0 => String::new(),
+            n => format!("K\x01{}\x02", "v".repeat(n - 3)),
+        };
+        let appended = store.append(&message(topic, 0, &vec![b'x'; body], text.as_bytes()));
+        appended.map(|a| store.write_out(a.end).unwrap()).map_err(|error| error.put_status())
+    };
+    let (long, retry) = ("t".repeat(127), format!("%RETRY%{}", "t".repeat(248)));
+    // maxMessageSize is 4096 here. The results are those of 5.4.0's put hook and store.
+    assert_eq!(put("T", 4096, 0), Ok(()));
+    assert_eq!(put("T", 4097, 0), Err(PutStatus::MessageIllegal));
+    assert_eq!(put("T", 10, 32767), Ok(()));
+    assert_eq!(put("T", 10, 32768), Err(PutStatus::PropertiesSizeExceeded));
+    assert_eq!(put("T", 4096, 32767), Ok(()), "64 KiB are for all but the body");
+    assert_eq!(put(&long, 10, 0), Ok(()));
+    assert_eq!(put(&format!("{long}t"), 10, 0), Err(PutStatus::MessageIllegal));
+    assert_eq!(put(&retry, 10, 0), Ok(()));
+    assert_eq!(put(&format!("{retry}t"), 10, 0), Err(PutStatus::MessageIllegal));
+    store.close();
+    assert_eq!(put("T", 1, 0), Err(PutStatus::ServiceNotAvailable));
+
+    // Java acknowledges a record that no file can hold, and stores nothing.
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(StoreConfig { max_message_size: 1 << 20, ..config(dir.path()) });
+    let refused = store.append(&message("T", 0, &vec![b'x'; 16 << 10], b"")).unwrap_err();
+    assert_eq!(refused.put_status(), PutStatus::MessageIllegal);
+    assert_eq!(send(&store, "T", 0, "next").queue_offset, 0);
+}

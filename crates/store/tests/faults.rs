@@ -212,3 +212,47 @@ fn a_slow_flush_times_out_but_the_message_is_stored() {
     assert_eq!(flushed(&store, appended.end), Ok(()));
     assert_eq!(read_all(&store, "T", 0), numbered(0..1, "m"));
 }
+
+/// No new commit log file while it is set.
+#[derive(Default)]
+struct NoFiles(std::sync::atomic::AtomicBool);
+
+impl Faults for NoFiles {
+    fn before_create(&self, path: &Path) -> io::Result<()> {
+        let refused = self.0.load(Ordering::SeqCst) && path.to_string_lossy().contains("commitlog");
+        if refused { Err(io::Error::other("no more files")) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn a_next_file_that_cannot_be_made_is_said_and_tried_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(NoFiles::default());
+    let store = open(StoreConfig { faults: Some(disk.clone()), ..config(dir.path()) });
+    disk.0.store(true, Ordering::SeqCst);
+    let body = "x".repeat(1000);
+    let refused = (0..40).find_map(|_| {
+        let appended = store.append(&message("T", 0, body.as_bytes(), b"")).ok()?;
+        store.write_out(appended.end).err()
+    });
+    // Java's names for it: the sender hears code 1, "create mapped file failed, server is busy or broken."
+    let refused = refused.map(|error| (error.put_status(), error.to_string()));
+    let expected = "cannot create the next commit log file: no more files".to_owned();
+    // The first file is made at the first message.
+    assert_eq!(refused, Some((PutStatus::CreateMappedFileFailed, expected)));
+    let at_once = store.append(&message("T", 0, b"x", b"")).unwrap_err();
+    assert_eq!(at_once.put_status(), PutStatus::CreateMappedFileFailed);
+    let before = read_all(&store, "T", 0).len();
+    disk.0.store(false, Ordering::SeqCst);
+    send_when_possible(&store, "after");
+    assert_eq!(read_all(&store, "T", 0).len(), before + 1);
+}
+
+#[test]
+fn a_slaves_store_takes_messages_from_nobody_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(StoreConfig { slave: true, ..config(dir.path()) });
+    let refused = store.append(&message("T", 0, b"x", b"")).unwrap_err();
+    assert_eq!((refused.put_status(), refused), (PutStatus::ServiceNotAvailable, PutError::Slave));
+    assert!(!store.stats().writable);
+}
