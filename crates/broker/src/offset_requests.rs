@@ -11,7 +11,7 @@ use protocol::headers::{
     UpdateConsumerOffsetRequest,
 };
 use protocol::{Command, Header, json, response_code};
-use store::{Boundary, GetRequest, GetStatus};
+use store::Boundary;
 
 use crate::broker::Broker;
 use crate::context::{Answer, Context, Refusal, body, ok};
@@ -20,7 +20,8 @@ fn answer(header: &impl Header) -> Answer {
     Ok(Command::response(response_code::SUCCESS).with_header(header))
 }
 
-/// QUERY_CONSUMER_OFFSET. A group that never committed begins at 0 where all of the queue is still there.
+/// QUERY_CONSUMER_OFFSET. A group that never committed begins at 0 where all of the queue is still there and in memory. A
+/// long queue is for the client to place itself in.
 pub fn query_offset(broker: &Arc<Broker>, _: &Context<'_>, request: &Command) -> Answer {
     let header: QueryConsumerOffsetRequest = request.header()?;
     let (group, topic, queue) = (&header.consumer_group, &header.topic, header.queue_id);
@@ -31,26 +32,11 @@ pub fn query_offset(broker: &Arc<Broker>, _: &Context<'_>, request: &Command) ->
         let remark = "Not found, do not set to zero, maybe this group boot first";
         return Err(Refusal::new(response_code::QUERY_NOT_FOUND, remark));
     }
-    if broker.store.min_offset(topic, queue) <= 0 && begins_in_memory(broker, topic, queue) {
+    if broker.store.begins_in_memory(topic, queue) {
         return answer(&QueryConsumerOffsetResponse { offset: 0 });
     }
     let remark = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first";
     Err(Refusal::new(response_code::QUERY_NOT_FOUND, remark))
-}
-
-/// The queue has messages, and the first one is new enough to be still in memory. A long queue is for the client to
-/// place itself in.
-fn begins_in_memory(broker: &Broker, topic: &str, queue: i32) -> bool {
-    let first = broker.store.get(&GetRequest {
-        topic,
-        queue,
-        offset: 0,
-        max_messages: 1,
-        max_bytes: 1,
-        filter: None,
-        may_block: false,
-    });
-    first.status == GetStatus::Found && !first.suggest_slave && !first.cold
 }
 
 /// UPDATE_CONSUMER_OFFSET.

@@ -262,6 +262,20 @@ impl Store {
         units
     }
 
+    /// Whether a queue still begins with message 0, and that one is so near the end of the commit log that it is probably in
+    /// memory. Does not wait for the disk.
+    pub fn begins_in_memory(&self, topic: &str, queue: i32) -> bool {
+        let Some(queue) = self.queues.get(topic, queue).filter(|queue| queue.min() == 0) else { return false };
+        let mut first = Vec::with_capacity(1);
+        let read = self.queues.read(&queue, 0, 1, false, &mut first);
+        let near = |unit: &Unit| {
+            unit.queue_offset == 0
+                && !unit.is_filler()
+                && self.positions.written().saturating_sub(unit.physical_offset) <= self.in_memory_bytes()
+        };
+        read == UnitRead::Found && first.first().is_some_and(near)
+    }
+
     /// First readable offset; 0 for a queue that does not exist.
     pub fn min_offset(&self, topic: &str, queue: i32) -> i64 {
         self.queues.get(topic, queue).map_or(0, |q| self.readable_range(&q).0)

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use protocol::record::{RecordView, properties};
@@ -184,11 +184,71 @@ fn what_retention_takes_from_the_commit_log_stays_readable() {
 
     assert_eq!(store.clean_expired_queues(&|_| false), 0, "its offsets must go on");
     store.close();
-    // Even when the consume queue was thrown away to be built again.
-    fs::remove_dir_all(dir.path().join("consumequeue")).unwrap();
-    let store = open_small(dir.path());
-    assert_eq!(send_with(&store, "C", 0, "v60", &[("KEYS", "k0")]).queue_offset, 60);
-    assert_eq!(offsets(&read_from(&store, 0)), (49..61).collect::<Vec<_>>());
+    // Even when the consume queue lost its end, or was thrown away to be built again.
+    let units = dir.path().join("consumequeue/C/0");
+    let cut = || {
+        for name in names(&units) {
+            fs::File::options()
+                .write(true)
+                .open(units.join(name))
+                .unwrap()
+                .write_all_at(&[0; 20 * 20], 20 * 30)
+                .unwrap();
+        }
+    };
+    for damage in [&cut as &dyn Fn(), &|| fs::remove_dir_all(&units).unwrap()] {
+        let copy = tempfile::tempdir().unwrap();
+        damage();
+        copy_dir(dir.path(), copy.path());
+        let store = open_small(copy.path());
+        assert_eq!(offsets(&read_from(&store, 0)), (49..60).collect::<Vec<_>>());
+        assert_eq!(store.max_offset("C", 0), 60);
+        assert_eq!(send_with(&store, "C", 0, "v60", &[("KEYS", "k0")]).queue_offset, 60);
+        assert_eq!(offsets(&read_from(&store, 0)), (49..61).collect::<Vec<_>>());
+        store.close();
+        let store = open_small(copy.path());
+        assert_eq!(offsets(&read_from(&store, 0)), (49..61).collect::<Vec<_>>());
+    }
+}
+
+/// Fails the syncs of compacted logs while it is told to.
+#[derive(Default)]
+struct FailsSyncs(AtomicBool);
+
+impl Faults for FailsSyncs {
+    fn before_sync(&self, path: &Path) -> io::Result<()> {
+        let fails = self.0.load(Ordering::Acquire) && path.to_string_lossy().contains("compactionLog");
+        if fails { Err(io::Error::other("no")) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn a_failed_sync_keeps_the_commit_log_and_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let faults = Arc::new(FailsSyncs::default());
+    let store = open_with(StoreConfig {
+        file_reserved_time: Duration::ZERO,
+        faults: Some(faults.clone()),
+        ..small(dir.path())
+    });
+    let fill = || {
+        let sent: Vec<_> = (0..200).map(|_| send(&store, "Plain", 0, &"x".repeat(200))).collect();
+        flush(&store, sent.last().unwrap());
+    };
+    send_keyed(&store, 0..60, 5);
+    fill();
+    while store.delete_expired_now() > 0 {}
+    store.compact_now().unwrap();
+    send_keyed(&store, 60..63, 5);
+    fill();
+    let (min, content) = (store.min_physical_offset(), read_from(&store, 0));
+    faults.0.store(true, Ordering::Release);
+    assert_eq!(store.delete_expired_now(), 0, "what is not safe elsewhere stays");
+    assert_eq!(read_from(&store, 0), content, "also what only the compacted log has");
+    faults.0.store(false, Ordering::Release);
+    while store.delete_expired_now() > 0 {}
+    assert!(store.min_physical_offset() > min);
+    assert_eq!(read_from(&store, 0), content);
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub(super) fn load(log: &CompactionLog, source: &Source<'_>) -> io::Result<State
     let suspected = log.suspected.swap(false, Ordering::AcqRel);
     let mut pairs = read_pairs(log, source, &|is_last| suspected || is_last && !trusted)?;
     let end = source.queue.end();
-    if pairs.last().is_some_and(|pair| end > 0 && pair.last >= end) {
+    if end > 0 && is_ahead(folder, source, &pairs, end)? {
         tracing::warn!(topic = %log.topic, queue = log.id, end, "the compacted log is ahead of its queue and is cut");
         cut_at(folder, sizes, &mut pairs, end)?;
     }
@@ -262,6 +262,16 @@ pub(super) fn cut_at(folder: &Folder, sizes: Sizes, pairs: &mut Vec<Pair>, offse
         pairs.push(open.pair);
     }
     Ok(())
+}
+
+/// A crash took the end of the commit log, whose messages had been copied. Not so when the queue lost units of messages that are
+/// older than the commit log: then this is the only place that has them.
+fn is_ahead(folder: &Folder, source: &Source<'_>, pairs: &[Pair], end: i64) -> io::Result<bool> {
+    let Some(last) = pairs.last().filter(|pair| pair.last >= end) else { return Ok(false) };
+    let unit = OpenPair::open(folder, last)?.units(last.units.saturating_sub(1), 1)?;
+    let begins = source.store.record_at(source.store.log.min_offset());
+    let begins = begins.and_then(|bytes| Some(RecordView::parse(&bytes).ok()?.store_timestamp));
+    Ok(begins.zip(unit.first()).is_none_or(|(begins, unit)| unit.store_time >= begins))
 }
 
 /// Java leaves the compacted log of a deleted topic behind. Its messages have other store times than the queue's.

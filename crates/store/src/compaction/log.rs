@@ -11,7 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use protocol::record::RecordView;
 
 use super::files::{Folder, Pair, Sizes};
-use super::load::{Source, load};
+use super::load::{Source, cut_at, load};
 use super::pair::{OpenPair, Writer, key_of};
 use super::positions::Positions;
 use crate::batch_unit::BatchUnit;
@@ -176,7 +176,7 @@ impl CompactionLog {
     }
 
     /// Puts what was copied onto the disk.
-    pub(crate) fn sync(&self) -> io::Result<()> {
+    pub(crate) fn sync(&self, queue: &ConsumeQueue) -> io::Result<()> {
         let (open, followed) = {
             let _writing = self.writing.lock();
             let state = self.state.read();
@@ -193,11 +193,12 @@ impl CompactionLog {
         let mut state = self.state.write();
         match (&result, state.as_mut()) {
             (Ok(()), Some(state)) => state.synced = state.synced.max(followed),
-            // What a failed sync leaves on the disk is unknown: it is copied once more.
+            // What a failed sync leaves on the disk is unknown: what the commit log has of it is copied once more.
             (Err(_), Some(known)) => {
-                let cut = super::load::cut_at(&self.folder, self.sizes, &mut known.pairs, known.synced);
-                known.followed = known.synced;
-                if cut.is_err() {
+                let first = known.pairs.last().map_or(0, |pair| pair.first);
+                let from = known.synced.max(queue.min()).max(first).min(known.followed);
+                known.followed = from;
+                if cut_at(&self.folder, self.sizes, &mut known.pairs, from).is_err() {
                     *state = None;
                 }
             }

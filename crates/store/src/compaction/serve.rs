@@ -44,7 +44,9 @@ impl Store {
             let queue = self.queues.get_or_make(&topic, id);
             let Some(log) = self.compacted(&queue) else { continue };
             let Range { followed, .. } = log.range(self, &queue).map_err(OpenError::io(&log.folder.log))?;
-            if queue.end() == 0 {
+            if queue.end() < followed {
+                // Its last units are gone, and their messages have left the commit log: offsets must go on nevertheless.
+                self.queues.restart(&queue).map_err(OpenError::io(&root))?;
                 queue.next.store(followed, Ordering::Release);
             }
         }
@@ -99,8 +101,9 @@ impl Store {
     pub(crate) fn sync_compaction(&self) -> bool {
         let queues = self.compaction.followed.lock().clone();
         let mut all = true;
-        for log in queues.iter().filter_map(|queue| self.compacted(queue)) {
-            if let Err(error) = log.sync() {
+        for queue in &queues {
+            let Some(log) = self.compacted(queue) else { continue };
+            if let Err(error) = log.sync(queue) {
                 all = log.is_dead() && all;
                 tracing::error!(topic = %log.topic, queue = log.id, %error, "flushing a compacted log failed");
             }
