@@ -87,6 +87,9 @@ impl CompactionLog {
         if self.state.read().is_some() {
             return Ok(());
         }
+        if self.is_dead() {
+            return Err(io::Error::other("the topic was deleted"));
+        }
         let state = load(self, source)?;
         *self.state.write() = Some(state);
         Ok(())
@@ -116,9 +119,6 @@ impl CompactionLog {
 
     fn follow_step(&self, store: &Store, queue: &ConsumeQueue, until: i64) -> io::Result<()> {
         let _writing = self.writing.lock();
-        if self.is_dead() || queue.is_dead() {
-            return Err(io::Error::other("the topic was deleted"));
-        }
         self.know(&Source { store, queue })?;
         let (followed, last) = {
             let state = self.state.read();
@@ -129,10 +129,11 @@ impl CompactionLog {
         if followed < min && last.is_some() {
             tracing::warn!(topic = %self.topic, queue = self.id, from = followed, to = min, "messages left the commit log before they were copied");
         }
-        let from = followed.max(min);
-        let units = store.units_from(queue, from, (until - from).min(STEP))?;
+        let mut next = followed.max(min);
+        // Somebody else may have been here.
+        let wanted = (until - next).clamp(0, STEP);
+        let units = if wanted > 0 { store.units_from(queue, next, wanted)? } else { Vec::new() };
         let mut writer = Writer::new(&self.folder, self.sizes, last);
-        let mut next = from;
         for unit in &units {
             self.copy(store, &mut writer, unit)?;
             next = unit.end();

@@ -58,6 +58,7 @@ pub(super) fn recover(folder: &Folder, sizes: Sizes) -> io::Result<()> {
         Some(swap) => finish(folder, sizes, swap)?,
         None => undo_java(folder)?,
     }
+    folder.remove_file(&path.with_extension("tmp"))?;
     folder.compacting().remove()
 }
 
