@@ -12,7 +12,7 @@ use std::path::Path;
 
 const SIZE: u64 = 4096;
 pub(crate) const OURS_AT: usize = 1024;
-const OURS_LEN: usize = 128;
+const OURS_LEN: usize = 192;
 const MAGIC: u64 = 0x524D_5152_5354_4F32;
 
 /// Java's part.
@@ -52,6 +52,8 @@ pub(crate) struct Progress {
     pub(crate) index_flushed: u64,
     /// Queues that had files.
     pub(crate) queues: u32,
+    /// Sum of the numbers of their last files.
+    pub(crate) last_files: u64,
     /// The store was closed in order.
     pub(crate) clean: bool,
     pub(crate) boot: [u8; 16],
@@ -95,6 +97,7 @@ impl Checkpoint {
         ours.extend_from_slice(&progress.queues.to_be_bytes());
         ours.extend_from_slice(&u32::from(progress.clean).to_be_bytes());
         ours.extend_from_slice(&progress.boot);
+        ours.extend_from_slice(&progress.last_files.to_be_bytes());
         ours.extend_from_slice(&head);
         ours.extend_from_slice(&crc32fast::hash(&ours).to_be_bytes());
         bytes[OURS_AT..OURS_AT + ours.len()].copy_from_slice(&ours);
@@ -125,10 +128,12 @@ fn read_marks(bytes: &[u8]) -> Option<(Progress, Times)> {
     let (indexed, index_last, index_flushed) = (reader.u64(), reader.u64(), reader.u64());
     let (queues, clean) = (reader.u32(), reader.u32() == 1);
     let boot = reader.take();
+    let last_files = reader.u64();
     let seen = reader.times();
     let covered = bytes.get(..bytes.len() - reader.0.len())?;
     let intact = reader.u32() == crc32fast::hash(covered);
-    let progress = Progress { queued, durable, flushed, indexed, index_last, index_flushed, queues, clean, boot };
+    let progress =
+        Progress { queued, durable, flushed, indexed, index_last, index_flushed, queues, last_files, clean, boot };
     intact.then_some((progress, seen))
 }
 
@@ -187,6 +192,7 @@ mod tests {
             index_last: 6,
             index_flushed: 4,
             queues: 5,
+            last_files: 4,
             clean: true,
             boot: [3; 16],
         }

@@ -111,10 +111,17 @@ impl Store {
                     result.cold = result.messages.is_empty();
                     break;
                 }
-                UnitRead::Found | UnitRead::Unreadable => {
+                UnitRead::Found if !request.may_block => {
+                    result.cold = result.messages.is_empty();
+                    break;
+                }
+                damaged => {
                     if next == request.offset {
                         result.status = GetStatus::OffsetFoundNull;
-                        next = self.queues.after_file_of(queue, next, request.may_block);
+                        next = match damaged {
+                            UnitRead::Found => self.queues.after_hole(queue, next),
+                            _ => self.queues.after_file_of(queue, next, request.may_block),
+                        };
                     }
                     break;
                 }

@@ -176,10 +176,16 @@ impl Queues {
         topics.values().flat_map(|t| t.queues.read().values().cloned().collect::<Vec<_>>()).collect()
     }
 
-    /// Queues that have files.
-    pub(crate) fn all_with_files(&self) -> usize {
-        let topics = self.topics.read();
-        topics.values().map(|t| t.queues.read().values().filter(|q| !q.state().files.is_empty()).count()).sum()
+    /// How many queues have files, and the sum of the numbers of their last files, which does not fall when old files go.
+    pub(crate) fn extent(&self) -> (u32, u64) {
+        let (mut queues, mut last_files) = (0, 0);
+        for queue in self.all() {
+            if let Some(last) = queue.state().files.last() {
+                queues += 1;
+                last_files += last / self.folder(queue.kind).file_size + 1;
+            }
+        }
+        (queues, last_files)
     }
 
     pub(crate) fn max_physical(&self) -> u64 {
@@ -276,6 +282,16 @@ impl Queues {
     fn first_index(&self, queue: &ConsumeQueue) -> i64 {
         let first = queue.state().files.first().copied();
         first.map_or_else(|| queue.tail_start(), |start| (start / queue.kind.unit_len() as u64) as i64)
+    }
+
+    /// Where a reader goes on behind units that are damaged: at the next good one.
+    pub(crate) fn after_hole(&self, queue: &ConsumeQueue, offset: i64) -> i64 {
+        let end = self.after_file_of(queue, offset, true);
+        if queue.kind == QueueType::Batch {
+            return end;
+        }
+        let end = end.min(queue.end());
+        (offset + 1..end).find(|at| self.unit_at(queue, *at).is_some()).unwrap_or(end)
     }
 
     /// Where a reader goes on behind a file that cannot be read.

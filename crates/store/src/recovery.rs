@@ -135,11 +135,12 @@ impl Recovery<'_> {
             return Ok(min);
         }
         let Some(progress) = &self.known.progress else { return self.start_as_java() };
-        if have < progress.queues as usize {
+        let (_, last_files) = self.queues.extent();
+        if have < progress.queues as usize || last_files < progress.last_files {
             tracing::warn!(
                 have,
                 had = progress.queues,
-                "consume queues are missing; building them from the commit log"
+                "consume queues or their last files are missing; building them from the commit log"
             );
             return Ok(min);
         }

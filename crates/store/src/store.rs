@@ -326,7 +326,7 @@ impl Store {
         file.times.confirm = self.positions.confirmed() as i64;
         progress.flushed = self.positions.flushed();
         progress.indexed = self.index.position();
-        progress.queues = self.queues.all_with_files() as u32;
+        (progress.queues, progress.last_files) = self.queues.extent();
         progress.clean = clean;
         file.write(progress)?;
         file.sync()

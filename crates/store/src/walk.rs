@@ -40,7 +40,17 @@ pub(crate) fn walk(
 ) -> io::Result<u64> {
     let mut at = from;
     while at < limit {
-        let Some(segment) = log.segment_at(at) else { break };
+        let Some(segment) = log.segment_at(at) else {
+            if !goes_on(log, at) {
+                break;
+            }
+            let fault = Fault { reason: "a commit log file is missing here".into(), unwritten: false };
+            match on_fault(at, fault) {
+                Some(next) if next > at => at = next,
+                _ => break,
+            }
+            continue;
+        };
         let mut bytes = Careful::new(&segment)?;
         while at < segment.end() && at < limit {
             match look(&bytes.record(at)?, at, checksums) {
@@ -48,7 +58,7 @@ pub(crate) fn walk(
                     on_record(at, &view);
                     at += view.size() as u64;
                 }
-                Ok(None) if log.segment_at(segment.end()).is_none() => return Ok(at),
+                Ok(None) if !goes_on(log, at) => return Ok(at),
                 Ok(None) => at = segment.end(),
                 Err(fault) => match on_fault(at, fault) {
                     Some(next) if next > at => at = next,
@@ -58,6 +68,11 @@ pub(crate) fn walk(
         }
     }
     Ok(at)
+}
+
+/// Whether a file begins behind `at`.
+fn goes_on(log: &CommitLog, at: u64) -> bool {
+    log.segments().last().is_some_and(|last| last.start > at)
 }
 
 /// What stands at `at`: a record, a blank (`None`) or a fault.

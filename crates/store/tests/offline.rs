@@ -141,7 +141,7 @@ fn each_fault_is_found_with_its_remedy() {
     let index = format!("index/{}", index.to_str().unwrap());
     let entries = 40 + 500 * 4;
     let (record, at) = in_log(places[9]);
-    let harms: [Harm<'_>; 20] = [
+    let harms: [Harm<'_>; 21] = [
         (&|d| patch(d, &record, at + 88, b"X"), "damage in the commit log", 1, Remedy::Lost),
         (&|d| patch(d, &record, at + 35, b"X"), "damage in the commit log", 1, Remedy::Lost),
         (&|d| patch(d, &record, at + 4, &[0; 4]), "damage in the commit log", 1, Remedy::Lost),
@@ -161,6 +161,12 @@ fn each_fault_is_found_with_its_remedy() {
         (
             &|d| patch(d, "consumequeue/T/1/00000000000000003000", 980, &[0; 20]),
             "units missing at the end of a consume queue",
+            1,
+            Remedy::Rebuild,
+        ),
+        (
+            &|d| fs::remove_file(d.join("consumequeue/T/1/00000000000000000000")).unwrap(),
+            "units missing at the beginning of a consume queue",
             1,
             Remedy::Rebuild,
         ),

@@ -29,6 +29,8 @@ struct Walk<'a> {
     next: i64,
     /// End of the last unit's record in the commit log.
     physical_end: u64,
+    /// Queue offset of the first unit that is no filler.
+    first: Option<i64>,
     /// The units have ended; what follows should be nothing.
     ended: Option<(PathBuf, u64)>,
 }
@@ -75,7 +77,7 @@ impl OfflineStore {
             Err(finding) => return Ok(Err(finding)),
         };
         let queue = ConsumeQueue::new(0, Arc::from(folder.topic.as_str()), folder.id, folder.kind);
-        let mut walk = Walk { folder, queue, next: files.first(), physical_end: 0, ended: None };
+        let mut walk = Walk { folder, queue, next: files.first(), physical_end: 0, first: None, ended: None };
         files.each(0, &mut |path, position, unit| {
             self.check_unit(&mut walk, path, position, unit, seen, found);
             ControlFlow::Continue(())
@@ -111,6 +113,7 @@ impl OfflineStore {
             return;
         }
         found.totals.units += 1;
+        walk.first.get_or_insert(unit.queue_offset);
         walk.physical_end = unit.physical_end();
         if unit.physical_offset < found.totals.log_start {
             return;
@@ -194,9 +197,15 @@ impl OfflineStore {
         ext::decode(&raw).map(|(_, tags_code)| tags_code)
     }
 
-    /// Whether the queue has all that the log has of it.
+    /// Whether the queue has the first and the last of what the log has of it.
     fn check_queue_end(&self, walk: &Walk<'_>, seen: &Seen) -> Result<(), Finding> {
         let Folder { topic, id, path, .. } = walk.folder;
+        let first = walk.first.zip(seen.queue(topic, *id)).filter(|(first, queue)| queue.first < *first);
+        if let Some((first, queue)) = first {
+            let what = format!("the queue begins at {first}, the commit log has it from {} on", queue.first);
+            let kind = "units missing at the beginning of a consume queue";
+            return Err(Finding::new(kind, Remedy::Rebuild, path, what).offset(queue.first as u64));
+        }
         let Some(queue) = seen.queue(topic, *id).filter(|queue| queue.next > walk.next) else { return Ok(()) };
         let redone = queue.redone.is_some_and(|redone| redone <= walk.next.max(queue.first));
         let remedy = if redone { Remedy::NextStart } else { Remedy::Rebuild };

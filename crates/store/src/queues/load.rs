@@ -130,9 +130,27 @@ impl Queues {
             fs::remove_file(dir.join(file_name(start))).map_err(|e| e.to_string())?;
             self.open.lock().close((queue.uid, start));
         }
+        if search == EndSearch::Walking && self.has_unit_behind(queue, end, last.as_ref()).map_err(|e| e.to_string())? {
+            return Err(format!("unit {end} is damaged"));
+        }
         queue.reset(files, end, last);
         let points_to_ext = last.is_some_and(|unit| is_address(unit.tags_code));
         if has_ext || points_to_ext { self.load_ext(queue, last.as_ref()) } else { Ok(()) }
+    }
+
+    /// Whether the file with the end has a unit behind it that goes on in the commit log: then the one at the end is damaged.
+    fn has_unit_behind(&self, queue: &ConsumeQueue, end: i64, last: Option<&Unit>) -> io::Result<bool> {
+        let unit_len = queue.kind.unit_len();
+        let (start, at) = self.file_of(queue.kind, end);
+        if !queue.state().files.contains(&start) {
+            return Ok(false);
+        }
+        let file = self.open(queue, start)?;
+        let mut rest = vec![0; data_end(&file, self.folder(queue.kind).file_size).saturating_sub(at) as usize];
+        file.read_at(&mut rest, at)?;
+        let from = last.map_or(0, Unit::physical_end);
+        let mut units = rest.chunks_exact(unit_len).map(|raw| queue.kind.decode(end, raw));
+        Ok(units.any(|unit| unit.is_valid() && !unit.is_filler() && unit.physical_offset >= from))
     }
 
     fn unit_in_file(&self, queue: &ConsumeQueue, start: u64, index: u64) -> io::Result<Unit> {
@@ -168,7 +186,8 @@ impl Queues {
             let first = (start / unit_len as u64 + from) as i64;
             let units = first..;
             let good = units.zip(bytes.chunks_exact(unit_len)).map(|(at, raw)| (at, queue.kind.decode(at, raw)));
-            match good.take_while(|(_, unit)| unit.is_valid()).last() {
+            // Damaged ones among them are passed over.
+            match good.filter(|(_, unit)| unit.is_valid()).last() {
                 Some(last) => return Ok(Some(last)),
                 None if from == 0 => return Ok(None),
                 // The end is before this block.

@@ -119,11 +119,11 @@ pub fn copy_dir(from: &Path, to: &Path) {
 /// Makes the checkpoint look as if written before the machine started: zeroes the boot id and sets the sum right.
 pub fn forget_boot(dir: &Path) {
     let file = std::fs::File::options().read(true).write(true).open(dir.join("checkpoint")).unwrap();
-    let mut ours = [0; 124];
+    let mut ours = [0; 132];
     file.read_exact_at(&mut ours, 1024).unwrap();
     ours[64..80].fill(0);
-    let sum = crc32fast::hash(&ours[..120]);
-    ours[120..].copy_from_slice(&sum.to_be_bytes());
+    let sum = crc32fast::hash(&ours[..128]);
+    ours[128..].copy_from_slice(&sum.to_be_bytes());
     file.write_all_at(&ours, 1024).unwrap();
 }
 
