@@ -122,7 +122,7 @@ crate::config! {
         "checkCRCOnRecover" check_crc_on_recover: bool = true, fixed;
         /// End records with a CRC of everything.
         "enabledAppendPropCRC" enabled_append_prop_crc: bool = false, fixed;
-        /// Refuse records without it during recovery.
+        /// Compare it during recovery; a record without one counts by its body's CRC.
         "forceVerifyPropCRC" force_verify_prop_crc: bool = false, fixed;
         /// Commit log files looked at by a recovery after a crash.
         "commitLogRecoverMaxNum" commit_log_recover_max_num: u32 = 10, fixed;
