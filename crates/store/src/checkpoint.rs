@@ -5,10 +5,12 @@
 //! another one only what was synced counts. Our part repeats Java's longs: when they differ, Java has used the store since
 //! and our part is ignored.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
+
+use crate::file::{Faults, StoreFile};
 
 const SIZE: u64 = 4096;
 pub(crate) const OURS_AT: usize = 1024;
@@ -60,19 +62,16 @@ pub(crate) struct Progress {
 }
 
 pub(crate) struct Checkpoint {
-    file: File,
+    file: StoreFile,
     pub(crate) times: Times,
 }
 
 impl Checkpoint {
     /// Opens or makes the file. Our part is `None` when it is missing, damaged or older than Java's.
-    pub(crate) fn open(path: &Path) -> io::Result<(Self, Option<Progress>)> {
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
-        if file.metadata()?.len() < SIZE {
-            file.set_len(SIZE)?;
-        }
+    pub(crate) fn open(path: &Path, faults: Option<Arc<dyn Faults>>) -> io::Result<(Self, Option<Progress>)> {
+        let file = StoreFile::create(path, SIZE, faults)?;
         let mut bytes = [0; OURS_AT + OURS_LEN];
-        file.read_exact_at(&mut bytes, 0)?;
+        file.read_at(&mut bytes, 0)?;
         let (times, ours) = read(&bytes);
         Ok((Checkpoint { file, times }, ours))
     }
@@ -105,7 +104,7 @@ impl Checkpoint {
     }
 
     pub(crate) fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.file.sync()
     }
 }
 
@@ -202,11 +201,11 @@ mod tests {
     fn both_parts_come_back() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("checkpoint");
-        let (mut checkpoint, ours) = Checkpoint::open(&path).unwrap();
+        let (mut checkpoint, ours) = Checkpoint::open(&path, None).unwrap();
         assert_eq!(ours, None);
         checkpoint.times = Times { physic: 1, logics: 2, index: 3, master_flushed: 4, confirm: 5 };
         checkpoint.write(&some_progress()).unwrap();
-        let (again, ours) = Checkpoint::open(&path).unwrap();
+        let (again, ours) = Checkpoint::open(&path, None).unwrap();
         assert_eq!(again.times, checkpoint.times);
         assert_eq!(ours, Some(some_progress()));
         assert_eq!(fs::metadata(&path).unwrap().len(), 4096);
@@ -216,15 +215,15 @@ mod tests {
     fn our_part_is_ignored_when_java_has_moved_its_own_or_a_byte_is_wrong() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("checkpoint");
-        let (mut checkpoint, _) = Checkpoint::open(&path).unwrap();
+        let (mut checkpoint, _) = Checkpoint::open(&path, None).unwrap();
         checkpoint.times.physic = 77;
         checkpoint.write(&some_progress()).unwrap();
         checkpoint.file.write_all_at(&78_i64.to_be_bytes(), 0).unwrap();
-        let (again, ours) = Checkpoint::open(&path).unwrap();
+        let (again, ours) = Checkpoint::open(&path, None).unwrap();
         assert_eq!((again.times.physic, ours), (78, None));
         checkpoint.write(&some_progress()).unwrap();
         checkpoint.file.write_all_at(&[0xFF], OURS_AT as u64 + 20).unwrap();
-        assert_eq!(Checkpoint::open(&path).unwrap().1, None);
+        assert_eq!(Checkpoint::open(&path, None).unwrap().1, None);
     }
 
     #[test]

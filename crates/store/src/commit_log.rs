@@ -8,8 +8,9 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
+use rustix::fs::FallocateFlags;
 
-use crate::file::{Faults, StoreFile, sync_dir};
+use crate::file::{Faults, StoreFile};
 use crate::mmap::ReadMap;
 use crate::{OpenError, StoreConfig};
 
@@ -54,11 +55,18 @@ impl Segment {
         self.file.sync()?;
         if !self.named.load(Ordering::Acquire) {
             if let Some(dir) = self.file.path().parent() {
-                sync_dir(dir)?;
+                self.file.sync_names(dir)?;
             }
             self.named.store(true, Ordering::Release);
         }
         Ok(())
+    }
+
+    /// The same without a change of the size, while readers use what is before.
+    fn punch_from(&self, offset: u64) -> io::Result<()> {
+        let at = offset.max(self.start) - self.start;
+        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        Ok(rustix::fs::fallocate(self.file.file(), how, at, self.size - at)?)
     }
 
     /// Makes everything from `offset` on zeros again, so that a later recovery cannot take leftovers for records.
@@ -246,7 +254,8 @@ impl CommitLog {
     /// Cuts the log: files that start at or after `end` are removed, the rest of the one that holds it is cleared.
     pub(crate) fn truncate(&self, end: u64) -> io::Result<()> {
         let mut segments = self.segments.write();
-        while let Some(last) = segments.last().filter(|s| s.start >= end && s.start > 0 || s.start > end) {
+        let behind = |s: &Arc<Segment>, more: bool| s.start > end || s.start == end && more;
+        while let Some(last) = segments.last().filter(|s| behind(s, segments.len() > 1)) {
             tracing::info!(path = %last.file.path().display(), "removing a commit log file behind the end");
             fs::remove_file(last.file.path())?;
             segments.pop();
@@ -255,6 +264,15 @@ impl CommitLog {
             last.clear_from(end)?;
         }
         Ok(())
+    }
+
+    /// After a refused write: what it left behind `written` must not be found by a later recovery. Needs no space on the disk.
+    pub(crate) fn erase_refused(&self, written: u64) {
+        for segment in self.segments.read().iter().rev().take_while(|s| s.end() > written) {
+            if let Err(error) = segment.punch_from(written) {
+                tracing::warn!(path = %segment.file.path().display(), %error, "cannot erase what a refused write left");
+            }
+        }
     }
 
     /// Removes the first file. Readers that hold slices of it keep its pages.
@@ -268,7 +286,8 @@ impl CommitLog {
         };
         fs::remove_file(first.file.path())?;
         self.segments.write().retain(|s| s.start != first.start);
-        Ok(())
+        // Or a crash could bring it back without the ones after it.
+        first.file.path().parent().map_or(Ok(()), |dir| first.file.sync_names(dir))
     }
 
     /// Removes a prepared file that was not needed.
@@ -300,7 +319,13 @@ fn load_segment(path: &Path, config: &StoreConfig) -> Result<Segment, OpenError>
         .parse()
         .map_err(|_| OpenError::bad(path, "not a commit log file: its name is no offset; move it elsewhere".into()))?;
     let file = StoreFile::open(path, config.faults.clone()).map_err(OpenError::io(path))?;
-    let len = file.file().metadata().map_err(OpenError::io(path))?.len();
+    let mut len = file.file().metadata().map_err(OpenError::io(path))?.len();
+    if len == 0 {
+        // The machine died after the file was made; what it had is gone.
+        tracing::warn!(path = %path.display(), "an empty commit log file; nothing of it had been flushed");
+        len = config.commit_log_file_size;
+        file.file().set_len(len).map_err(OpenError::io(path))?;
+    }
     if len != config.commit_log_file_size {
         let what = format!(
             "is {len} bytes long, but mappedFileSizeCommitLog is {}: length not matched message store config value",

@@ -16,10 +16,12 @@ use crate::batch_unit::{BATCH_UNIT, BatchUnit};
 use crate::compaction::CompactionLog;
 use crate::ext::Ext;
 use crate::read::{QueueType, Unit};
+use protocol::record::SMALLEST_RECORD;
 
 /// Bytes of a plain unit.
 pub(crate) const UNIT: usize = 20;
-/// Size value of the units that fill the file of a queue that was created at an offset other than 0.
+/// Size value of the units that fill the file of a queue that was created at an offset other than 0, and the places of lost
+/// messages.
 pub(crate) const FILLER_SIZE: u32 = 0x7FFF_FFFF;
 /// Written units the tail keeps for readers that follow closely.
 const KEEP_UNITS: usize = 1024;
@@ -240,6 +242,11 @@ impl ConsumeQueue {
                 } else {
                     end
                 };
+                let lost = state.leave_out(unit, end);
+                if lost > 0 && self.min() == end {
+                    self.set_min(unit.base);
+                }
+                let end = end + lost;
                 if unit.base != end {
                     tracing::error!(
                         topic = %self.topic, queue = self.id, expected = end, found = unit.base,
@@ -373,6 +380,20 @@ impl ConsumeQueue {
 }
 
 impl State {
+    /// Leaves the places of lost messages empty when `unit` does not follow `end`. Their number is the result.
+    fn leave_out(&mut self, unit: &BatchUnit, end: i64) -> i64 {
+        let lost = unit.base - end;
+        let room = unit.physical_offset.saturating_sub(self.max_physical) / SMALLEST_RECORD as u64;
+        if lost <= 0 || lost as u64 > room {
+            return 0;
+        }
+        tracing::error!(first = end, lost, physical = unit.physical_offset, "messages of a queue are lost");
+        for _ in 0..lost {
+            self.tail.extend_from_slice(&encode_unit(0, FILLER_SIZE, 0));
+        }
+        lost
+    }
+
     /// Fills the file of a queue that begins at `offset` with units nobody may read.
     fn fill(&mut self, offset: i64, units_per_file: i64) {
         self.tail_start = offset - offset % units_per_file;

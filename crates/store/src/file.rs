@@ -6,7 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Test hook under every write and sync of the store. The default passes everything through.
+/// Test hook under every write and sync of the store. The default passes everything through. Folders are synced too, for the
+/// names in them.
 pub trait Faults: Send + Sync {
     /// Asked before `data` goes to `path` at `offset`. `Ok(n)` lets the first `n` bytes through (a short write when less
     /// than all); `Err` fails the call.
@@ -104,20 +105,36 @@ impl StoreFile {
         Ok(done)
     }
 
+    /// Syncs a folder with this file's hooks.
+    pub(crate) fn sync_names(&self, dir: &Path) -> io::Result<()> {
+        sync_names(dir, &self.faults)
+    }
+
     /// `fdatasync`.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        if let Some(faults) = &self.faults {
-            faults.before_sync(&self.path)?;
-        }
-        self.file.sync_data()?;
-        if let Some(faults) = &self.faults {
-            faults.after_sync(&self.path);
-        }
-        Ok(())
+        sync(&self.path, &self.faults, || self.file.sync_data())
     }
 }
 
 /// Syncs a folder, so that names made or removed in it survive the machine.
 pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
+}
+
+/// The same with its hooks.
+pub(crate) fn sync_names(dir: &Path, faults: &Option<Arc<dyn Faults>>) -> io::Result<()> {
+    sync(dir, faults, || sync_dir(dir))
+}
+
+/// A sync of `path` with its hooks.
+pub(crate) fn sync(
+    path: &Path,
+    faults: &Option<Arc<dyn Faults>>,
+    call: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
+    let Some(faults) = faults else { return call() };
+    faults.before_sync(path)?;
+    call()?;
+    faults.after_sync(path);
+    Ok(())
 }

@@ -6,13 +6,14 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use protocol::record::{RecordView, properties, sys_flag};
 
 use crate::commit_log::CommitLog;
-use crate::file::sync_dir;
+use crate::file::{Faults, sync, sync_names};
 use crate::index_file::IndexFile;
 use crate::walk::{Checksums, next_record, walk};
 use crate::{OpenError, StoreConfig};
@@ -50,6 +51,7 @@ pub(crate) struct Index {
     waiting: Mutex<Waiting>,
     /// End of the last full file that is on the disk.
     flushed: Mutex<Flushed>,
+    faults: Option<Arc<dyn Faults>>,
 }
 
 /// Full files that end here or before are on the disk.
@@ -202,6 +204,7 @@ impl Index {
             position: AtomicU64::new(0),
             waiting: Mutex::default(),
             flushed: Mutex::default(),
+            faults: config.faults.clone(),
         }
     }
 
@@ -243,7 +246,7 @@ impl Index {
             std::fs::remove_file(&path).map_err(OpenError::io(&path))?;
         }
         let last = files.iter().rfind(|f| flushed.covers(f)).map_or(0, IndexFile::end_offset);
-        flushed.offset.get_or_insert(last);
+        flushed.offset = Some(last);
         *self.flushed.lock() = flushed;
         *self.files.lock() = files;
         Ok(())
@@ -271,6 +274,7 @@ impl Index {
         if self.enabled {
             cut_at_gap(&mut files, log)?;
         }
+        self.settle(&files)?;
         let Some(last) = files.last().map(IndexFile::end_offset) else {
             self.start_at(log.min_offset());
             return Ok(());
@@ -288,6 +292,14 @@ impl Index {
     /// Last message that is in the files, by physical offset; 0 without files.
     pub(crate) fn last_offset(&self) -> u64 {
         self.files.lock().last().map_or(0, IndexFile::end_offset)
+    }
+
+    /// After removals: what follows gets the same place in the log with other content, so old files must not be trusted again.
+    fn settle(&self, files: &[IndexFile]) -> io::Result<()> {
+        let end = files.last().map_or(0, IndexFile::end_offset);
+        let mut flushed = self.flushed.lock();
+        flushed.offset = flushed.offset.map(|offset| offset.min(end));
+        sync_names(&self.dir, &self.faults)
     }
 
     fn start_at(&self, position: u64) {
@@ -407,11 +419,13 @@ impl Index {
         if files.last().is_none_or(IndexFile::is_full) {
             let before = files.last().map_or((0, 0), |f| (f.end_time(), f.end_offset()));
             if let Some(full) = files.last() {
-                full.flush()?;
-                sync_dir(&self.dir)?;
+                sync(&full.path, &self.faults, || full.flush())?;
+                sync_names(&self.dir, &self.faults)?;
                 *self.flushed.lock() = Flushed { time: full.end_time(), offset: Some(full.end_offset()) };
             }
-            files.push(IndexFile::open(&self.new_path(), self.slots, self.max_entries, Some(before))?);
+            let path = self.new_path();
+            self.faults.as_ref().map_or(Ok(()), |faults| faults.before_create(&path))?;
+            files.push(IndexFile::open(&path, self.slots, self.max_entries, Some(before))?);
         }
         match files.last_mut() {
             Some(file) => file.put(entry.hash, entry.physical, entry.store_time),
@@ -473,7 +487,7 @@ impl Index {
     }
 
     pub(crate) fn flush(&self) -> io::Result<()> {
-        self.files.lock().last().map_or(Ok(()), IndexFile::flush)
+        self.files.lock().last().map_or(Ok(()), |last| sync(&last.path, &self.faults, || last.flush()))
     }
 
     pub(crate) fn dir(&self) -> &Path {

@@ -42,7 +42,8 @@ pub(crate) struct Known {
 impl Known {
     pub(crate) fn new(abort: bool, times: Times, progress: Option<Progress>, boot: [u8; 16]) -> Self {
         let exit = match &progress {
-            _ if !abort => LastExit::Clean,
+            Some(p) if !abort && p.clean => LastExit::Clean,
+            None if !abort => LastExit::Clean,
             Some(p) if p.boot == boot && boot != [0; 16] => LastExit::Killed,
             _ => LastExit::Crashed,
         };
@@ -75,7 +76,12 @@ pub(crate) struct Recovery<'a> {
 }
 
 impl Recovery<'_> {
-    pub(crate) fn run(&self) -> Result<Recovered, OpenError> {
+    /// `lower_marks` is told where the queues are to be built from, before any of them is changed: should this die, too, the
+    /// next start must not take older marks for true.
+    pub(crate) fn run(
+        &self,
+        lower_marks: &mut dyn FnMut(u64) -> Result<(), OpenError>,
+    ) -> Result<Recovered, OpenError> {
         let damaged = self.queues.load(self.known.end_search(), self.log.min_offset())?;
         let in_log = |e: io::Error| OpenError::io(&self.config.root.join("commitlog"))(e);
         let in_queues = |e: io::Error| OpenError::io(self.queues.root())(e);
@@ -89,7 +95,11 @@ impl Recovery<'_> {
         let from = self.start(damaged > 0).map_err(in_log)?;
         // Read before the queues are cut: a unit proves that its message was written.
         let proven = self.proven();
-        if self.known.exit == LastExit::Crashed && self.known.progress.is_some() {
+        if damaged > 0 || self.known.progress.is_some_and(|p| from < p.queued.max(p.durable)) {
+            lower_marks(from)?;
+        }
+        // Also of a process that died: its last write to a queue may have been a short one.
+        if self.known.exit != LastExit::Clean {
             self.queues.truncate_all(from).map_err(in_queues)?;
         }
         let found = self.walk_from(from, proven).map_err(in_log)?;

@@ -113,7 +113,8 @@ impl Store {
             if !at_once && modified_ms(first.file.path()).is_none_or(|at| at + keep_ms > now) {
                 break;
             }
-            if first.end() > self.positions.flushed() {
+            // Something behind it is on the disk: else a crash would leave no log to go on from.
+            if first.end() >= self.positions.flushed() {
                 break;
             }
             if first.end() > *released.get_or_insert_with(|| self.released(at_once)) {

@@ -13,6 +13,7 @@ use crate::checkpoint::{Checkpoint, Progress, boot_id};
 use crate::commit_log::CommitLog;
 use crate::compaction::{Compaction, Schedule};
 use crate::counters::Counters;
+use crate::file::sync_names;
 use crate::flush::Waiter;
 use crate::gate::Gate;
 use crate::group::Appender;
@@ -97,6 +98,7 @@ pub struct Store {
     threads: Mutex<Vec<JoinHandle<()>>>,
 
     checkpoint: Mutex<(Checkpoint, Progress)>,
+    chores: Mutex<Chores>,
     abort: Abort,
     abandoned: AtomicBool,
     lock: Mutex<Option<DirLock>>,
@@ -120,7 +122,8 @@ impl Store {
         let was_running = abort.exists();
         let log = CommitLog::load(&config)?;
         let path = root.join("checkpoint");
-        let (mut checkpoint, progress) = Checkpoint::open(&path).map_err(OpenError::io(&path))?;
+        let (mut checkpoint, progress) =
+            Checkpoint::open(&path, config.faults.clone()).map_err(OpenError::io(&path))?;
         let boot = boot_id();
         let known = Known::new(was_running, checkpoint.times, progress, boot);
         let exit = known.exit;
@@ -131,9 +134,15 @@ impl Store {
             Err(error) if was_running => tracing::warn!(%error, "the abort file stays as it was"),
             result => result.map_err(OpenError::io(&root.join("abort")))?,
         }
+        sync_names(&root, &config.faults).map_err(OpenError::io(&root))?;
 
         let queues = Queues::new(&config, topics.clone());
-        let found = Recovery { config: &config, log: &log, queues: &queues, known }.run()?;
+        let found = Recovery { config: &config, log: &log, queues: &queues, known }.run(&mut |from| {
+            let marks = progress.unwrap_or_default();
+            let lower =
+                Progress { queued: marks.queued.min(from), durable: marks.durable.min(from), clean: false, ..marks };
+            checkpoint.write(&lower).and_then(|()| checkpoint.sync()).map_err(OpenError::io(&path))
+        })?;
         let flushed = Flushed { time: checkpoint.times.index, offset: progress.map(|p| p.index_flushed) };
         index.load(flushed, exit == LastExit::Crashed)?;
         let indexed = progress.filter(|_| exit != LastExit::Crashed).map(|p| (p.indexed, p.index_last));
@@ -141,8 +150,19 @@ impl Store {
         index.resume(&log, indexed, found.end).map_err(OpenError::io(index.dir()))?;
 
         checkpoint.times.confirm = found.end as i64;
+        // What a killed process had written was not all flushed.
+        let unflushed = progress.map_or(found.from, |p| p.flushed.min(found.from));
         let queue_count = queues.all().len() as u32;
-        let progress = Progress { queues: queue_count, clean: false, boot, ..progress.unwrap_or_default() };
+        let progress = progress.unwrap_or_default();
+        let progress = Progress {
+            // What was built again behind this is in memory, and the marks may have been those of a longer log.
+            queued: found.from,
+            durable: progress.durable.min(found.from),
+            queues: queue_count,
+            clean: false,
+            boot,
+            ..progress
+        };
         let last_time = if found.last_time > 0 { found.last_time } else { checkpoint.times.physic };
         let store = Arc::new(Store {
             appender: Mutex::new(Appender::new(found.end, config.commit_log_file_size)),
@@ -170,6 +190,7 @@ impl Store {
             compaction: Compaction::new(&config, exit == LastExit::Clean),
             threads: Mutex::default(),
             checkpoint: Mutex::new((checkpoint, progress)),
+            chores: Mutex::new(Chores::new()),
             abort,
             abandoned: AtomicBool::new(false),
             lock: Mutex::new(Some(lock)),
@@ -181,7 +202,7 @@ impl Store {
             index,
         });
         // What recovery found may never have been synced.
-        store.sync_recovered(found.from).map_err(OpenError::io(&root))?;
+        store.sync_recovered(unflushed).map_err(OpenError::io(&root))?;
         store.load_compaction()?;
         store.start_threads().map_err(OpenError::io(&root))?;
         Ok(store)
@@ -200,8 +221,7 @@ impl Store {
     fn start_threads(self: &Arc<Self>) -> std::io::Result<()> {
         let mut last_thorough = Instant::now();
         let flush = self.spawn("store-flush", &self.flush_signal, move |store| store.flush_pass(&mut last_thorough))?;
-        let mut chores = Chores::new();
-        let queues = self.spawn("store-queues", &self.queue_signal, move |store| store.queue_pass(&mut chores))?;
+        let queues = self.spawn("store-queues", &self.queue_signal, |store| store.queue_pass())?;
         let index = self.spawn("store-index", &self.index_signal, |store| store.index_pass())?;
         let clean = self.spawn("store-clean", &self.clean_signal, |store| {
             store.delete_expired(now_ms());
@@ -239,7 +259,8 @@ impl Store {
 
     // ---- passes of the background threads ----
 
-    fn queue_pass(&self, chores: &mut Chores) -> Duration {
+    fn queue_pass(&self) -> Duration {
+        let chores = &mut *self.chores.lock();
         let now = Instant::now();
         self.gate.retry(now);
         self.answer_overdue(now);
@@ -300,6 +321,8 @@ impl Store {
 
     /// Puts all units onto the disk, and the mark that says so. Returns the mark: units of the commit log below it are safe.
     pub(crate) fn secure_queues(&self) -> std::io::Result<u64> {
+        // A sync of the queue thread that is still under way has taken the list of what is not synced.
+        let _one = self.chores.lock();
         let confirmed = self.positions.confirmed();
         self.queues.save_all()?;
         self.sync_queues(true, Some(confirmed));
@@ -393,6 +416,16 @@ impl Store {
         self.abort.remove()
     }
 
+    /// Does now what the background threads do by the clock: for tests of recovery.
+    #[doc(hidden)]
+    pub fn pass(&self, thorough: bool) {
+        if thorough {
+            self.chores.lock().is_due();
+        }
+        self.index_pass();
+        self.queue_pass();
+    }
+
     /// Leaves everything as a killed process would: for tests of recovery.
     #[doc(hidden)]
     pub fn abandon(&self) {
@@ -430,6 +463,12 @@ impl Chores {
             next_release: now,
             next_cool: now + COOL_EVERY,
         }
+    }
+
+    /// The next pass is a thorough one.
+    fn is_due(&mut self) {
+        self.next_sync = Instant::now();
+        self.next_thorough = self.next_sync;
     }
 
     /// An idle store writes no checkpoints.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::batch_unit::{BATCH_UNIT, BatchUnit};
 use crate::commit_log::file_name;
-use crate::file::{Faults, StoreFile, sync_dir};
+use crate::file::{Faults, StoreFile, sync_names};
 
 /// Sub-folder in which a round builds its files.
 const COMPACTING: &str = "compacting";
@@ -63,15 +63,15 @@ impl Folder {
             if !dir.is_dir() {
                 fs::create_dir_all(dir)?;
                 // `compaction/<kind>/<topic>/<queue>`: any of them may be new.
-                dir.ancestors().skip(1).take(4).try_for_each(sync_dir)?;
+                dir.ancestors().skip(1).take(4).try_for_each(|dir| sync_names(dir, &self.faults))?;
             }
         }
         Ok(())
     }
 
     pub(super) fn sync(&self) -> io::Result<()> {
-        sync_dir(&self.log)?;
-        sync_dir(&self.queue)
+        sync_names(&self.log, &self.faults)?;
+        sync_names(&self.queue, &self.faults)
     }
 
     pub(super) fn remove(&self) -> io::Result<()> {
@@ -115,7 +115,7 @@ impl Folder {
         file.write_all_at(content, 0)?;
         file.sync()?;
         self.rename(&new, path)?;
-        path.parent().map_or(Ok(()), sync_dir)
+        path.parent().map_or(Ok(()), |dir| sync_names(dir, &self.faults))
     }
 
     pub(super) fn open(&self, path: &Path) -> io::Result<StoreFile> {

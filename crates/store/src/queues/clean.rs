@@ -3,11 +3,16 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::Queues;
 use super::save::Unsynced;
+use crate::Unit;
 use crate::commit_log::file_name;
 use crate::consume_queue::ConsumeQueue;
+
+/// Units read at once where fillers are passed over.
+const FILLERS_AT_ONCE: usize = 1024;
 
 impl Queues {
     /// Removes a topic's queues and their files.
@@ -17,9 +22,10 @@ impl Queues {
         for queue in removed.queues.read().values() {
             self.forget(queue, &mut io);
         }
-        remove_dir(&self.plain.root.join(topic))?;
-        remove_dir(&self.batch.root.join(topic))?;
-        remove_dir(&self.ext_root.join(topic))?;
+        for root in [&self.plain.root, &self.batch.root, &self.ext_root] {
+            remove_dir(&root.join(topic))?;
+            io.dirs.push(root.clone());
+        }
         Ok(true)
     }
 
@@ -31,8 +37,16 @@ impl Queues {
         }
         self.topics.write().retain(|_, t| !t.queues.read().is_empty());
         self.forget(queue, &mut io);
-        remove_dir(&self.dir(queue))?;
-        remove_dir(&self.ext_dir(queue))
+        self.remove_dirs(queue, &mut io)
+    }
+
+    /// Until the folder above is synced a crash would bring them back.
+    fn remove_dirs(&self, queue: &ConsumeQueue, io: &mut Unsynced) -> io::Result<()> {
+        for dir in [self.dir(queue), self.ext_dir(queue)] {
+            remove_dir(&dir)?;
+            io.dirs.extend(dir.parent().map(Path::to_path_buf));
+        }
+        Ok(())
     }
 
     /// Empties a queue, so that it begins at 0 again.
@@ -40,8 +54,7 @@ impl Queues {
         let mut io = self.io.lock();
         io.forget(queue);
         self.open.lock().close_queue(queue);
-        remove_dir(&self.dir(queue))?;
-        remove_dir(&self.ext_dir(queue))?;
+        self.remove_dirs(queue, &mut io)?;
         queue.reset(Vec::new(), 0, None);
         queue.state().ext = None;
         Ok(())
@@ -82,8 +95,15 @@ impl Queues {
 
     /// Finds the first unit whose message is still in the commit log.
     pub(crate) fn correct_min(&self, queue: &ConsumeQueue, min_physical: u64) {
-        let gone = |at: i64| self.unit_at(queue, at).is_some_and(|u| u.is_filler() || u.physical_offset < min_physical);
         let (mut low, mut high) = (self.first_index(queue), queue.end_index());
+        let end = high;
+        let gone = |at: i64| match self.unit_at(queue, at) {
+            // What follows a filler says whether it is the beginning of a queue or the place of a lost message.
+            Some(unit) if unit.is_filler() => {
+                self.after_fillers(queue, at, end).is_none_or(|next| next.physical_offset < min_physical)
+            }
+            unit => unit.is_some_and(|unit| unit.physical_offset < min_physical),
+        };
         // Nearly always nothing has changed.
         let now = self.index_of(queue, queue.min(), true).unwrap_or(low);
         if now > low && now < high && gone(now - 1) {
@@ -100,7 +120,26 @@ impl Queues {
                 high = middle;
             }
         }
-        queue.set_min(self.offset_of(queue, low));
+        let at_filler = self.unit_at(queue, low).is_some_and(|unit| unit.is_filler());
+        let first = if at_filler { self.after_fillers(queue, low, end).map(|unit| unit.queue_offset) } else { None };
+        queue.set_min(first.unwrap_or_else(|| self.offset_of(queue, low)));
+    }
+
+    /// The first unit from index `at` on that is not a filler.
+    fn after_fillers(&self, queue: &ConsumeQueue, mut at: i64, end: i64) -> Option<Unit> {
+        let mut units = Vec::new();
+        while at < end {
+            units.clear();
+            self.read_units(queue, at, FILLERS_AT_ONCE, true, &mut units);
+            if let Some(found) = units.iter().find(|unit| !unit.is_filler()) {
+                return Some(*found);
+            }
+            if units.is_empty() {
+                return None;
+            }
+            at += units.len() as i64;
+        }
+        None
     }
 
     /// Cuts every queue before the first unit whose message does not lie below `physical`.
@@ -115,7 +154,7 @@ impl Queues {
         Ok(())
     }
 
-    fn truncate(&self, queue: &ConsumeQueue, physical: u64) -> io::Result<()> {
+    fn truncate(&self, queue: &Arc<ConsumeQueue>, physical: u64) -> io::Result<()> {
         let files = queue.state().files.clone();
         let (unit_len, file_size) = (queue.kind.unit_len() as u64, self.folder(queue.kind).file_size);
         let first = files.first().map_or(0, |s| (*s / unit_len) as i64);
@@ -133,16 +172,18 @@ impl Queues {
         let mut kept = Vec::new();
         for start in files {
             let path = dir.join(file_name(start));
-            if start >= end_byte {
+            // The first one says where the queue begins.
+            if start > end_byte || start == end_byte && (!kept.is_empty() || start == 0) {
                 self.open.lock().close((queue.uid, start));
                 fs::remove_file(&path)?;
+                let mut io = self.io.lock();
+                io.files.remove(&(queue.uid, start));
+                io.dirs.push(dir.clone());
                 continue;
             }
             kept.push(start);
             if end_byte < start + file_size {
-                let file = self.open(queue, start)?;
-                file.file().set_len(end_byte - start)?;
-                file.file().set_len(file_size)?;
+                self.clear_from(queue, start, end_byte)?;
             }
         }
         let last = if low > first { self.unit_at(queue, low - 1) } else { None };
@@ -150,6 +191,16 @@ impl Queues {
         let end = if kept.is_empty() { 0 } else { low };
         queue.reset(kept, end, last);
         self.follow_cut(queue, last.as_ref());
+        Ok(())
+    }
+
+    /// Makes everything in a file from `end_byte` of the queue on zeros again.
+    pub(super) fn clear_from(&self, queue: &Arc<ConsumeQueue>, start: u64, end_byte: u64) -> io::Result<()> {
+        let file = self.open(queue, start)?;
+        file.file().set_len(end_byte - start)?;
+        file.file().set_len(self.folder(queue.kind).file_size)?;
+        // Until it is synced a crash would bring the old units back.
+        self.io.lock().wrote(queue, (queue.uid, start), queue.kind.unit_len() as u64);
         Ok(())
     }
 }

@@ -99,7 +99,13 @@ impl Queues {
         Ok(found)
     }
 
-    fn load_queue(&self, queue: &ConsumeQueue, dir: &Path, search: EndSearch, has_ext: bool) -> Result<(), String> {
+    fn load_queue(
+        &self,
+        queue: &Arc<ConsumeQueue>,
+        dir: &Path,
+        search: EndSearch,
+        has_ext: bool,
+    ) -> Result<(), String> {
         let (unit_len, file_size) = (queue.kind.unit_len() as u64, self.folder(queue.kind).file_size);
         let files = list(dir, file_size)?;
         queue.state().files = files.clone();
@@ -132,6 +138,11 @@ impl Queues {
         }
         if search == EndSearch::Walking && self.has_unit_behind(queue, end, last.as_ref()).map_err(|e| e.to_string())? {
             return Err(format!("unit {end} is damaged"));
+        }
+        if let Some(start) = files.last().filter(|start| search == EndSearch::Walking && *start + file_size > end_byte)
+        {
+            // Old units behind the end would be found again once the end is looked for by halving.
+            self.clear_from(queue, *start, end_byte).map_err(|e| e.to_string())?;
         }
         queue.reset(files, end, last);
         let points_to_ext = last.is_some_and(|unit| is_address(unit.tags_code));
@@ -222,11 +233,13 @@ impl Queues {
                 for (raw, index) in chunk[..want].chunks_exact(unit_len).zip(first..) {
                     let unit = queue.kind.decode(index, raw);
                     // Old units behind an end that was never cleared go back in the commit log.
-                    let follows = last.is_none_or(|l| unit.physical_offset >= l.physical_end());
+                    let follows = last.is_none_or(|l| unit.is_filler() || unit.physical_offset >= l.physical_end());
                     if !unit.is_valid() || !follows {
                         return Ok((index, last));
                     }
-                    last = Some(unit);
+                    if !unit.is_filler() {
+                        last = Some(unit);
+                    }
                 }
                 at += want as u64;
             }

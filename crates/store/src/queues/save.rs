@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use super::Queues;
 use crate::commit_log::file_name;
 use crate::consume_queue::ConsumeQueue;
-use crate::file::{StoreFile, sync_dir};
+use crate::file::{StoreFile, sync_names};
 
 /// More changed files than this are synced by one call for the whole file system.
 const SYNCFS_FROM: usize = 256;
@@ -21,8 +21,8 @@ type UnsyncedFiles = HashMap<(u32, u64), (Arc<ConsumeQueue>, u64)>;
 /// What was written but not synced.
 #[derive(Default)]
 pub(super) struct Unsynced {
-    files: UnsyncedFiles,
-    dirs: Vec<PathBuf>,
+    pub(super) files: UnsyncedFiles,
+    pub(super) dirs: Vec<PathBuf>,
 }
 
 impl Unsynced {
@@ -156,7 +156,7 @@ impl Queues {
         dirs.sort();
         dirs.dedup();
         for dir in dirs {
-            match sync_dir(&dir) {
+            match sync_names(&dir, &self.faults) {
                 // The topic was deleted meanwhile.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 other => other?,
