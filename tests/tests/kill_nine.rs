@@ -19,8 +19,13 @@ fn rounds() -> u32 {
     std::env::var("KILL_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5)
 }
 
-/// Sends to one queue, one number after the other, until told to stop. Returns the acknowledged ones.
-async fn produce(producer: Producer, queue: MessageQueue, stop: Arc<AtomicBool>, count: Arc<AtomicU64>) -> Vec<u64> {
+/// Sends to one queue, one number after the other, until told to stop. Returns the acknowledged ones with their offsets.
+async fn produce(
+    producer: Producer,
+    queue: MessageQueue,
+    stop: Arc<AtomicBool>,
+    count: Arc<AtomicU64>,
+) -> Vec<(i64, u64)> {
     let mut acknowledged = Vec::new();
     let filler = "x".repeat(1000);
     for number in 0.. {
@@ -29,8 +34,8 @@ async fn produce(producer: Producer, queue: MessageQueue, stop: Arc<AtomicBool>,
         }
         let message = Message::new(TOPIC, format!("{number} {filler}")).with_tag("T").with_keys("k");
         match producer.send_to(&queue, &message).await {
-            Ok(_) => {
-                acknowledged.push(number);
+            Ok(sent) => {
+                acknowledged.push((sent.queue_offset, number));
                 count.fetch_add(1, Ordering::Relaxed);
             }
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
@@ -57,6 +62,18 @@ async fn drain(consumer: &PullConsumer, queue: &MessageQueue) -> Result<Vec<(i64
     Ok(found)
 }
 
+/// The connection to the broker that was killed may be noticed only by the first request.
+async fn max_offset_soon(consumer: &PullConsumer, queue: &MessageQueue) -> Result<i64> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        match consumer.max_offset(queue).await {
+            Ok(end) => return Ok(end),
+            Err(error) if Instant::now() > deadline => return Err(error.into()),
+            Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    }
+}
+
 async fn campaign(extra: &str) -> Result<()> {
     let home = tempfile::tempdir()?;
     let names = name_server(home.path())?;
@@ -76,6 +93,8 @@ async fn campaign(extra: &str) -> Result<()> {
         let (stop, count) = (stop.clone(), count.clone());
         producers.spawn(async move { (id, produce(producer, queue, stop, count).await) });
     }
+    let consumer = PullConsumer::new(cluster, "readers");
+    let mut seen = vec![0; PRODUCERS as usize];
     let mut slowest = Duration::ZERO;
     for round in 0..rounds() {
         let enough = count.load(Ordering::Relaxed) + 200 + fastrand::u64(..2000);
@@ -85,10 +104,17 @@ async fn campaign(extra: &str) -> Result<()> {
             ensure!(broker.is_alive(), "round {round}: the broker died by itself");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
+        for (id, seen) in (0..).zip(&mut seen) {
+            *seen = consumer.max_offset(&MessageQueue::new(TOPIC, "broker-a", id)).await?;
+        }
         broker.kill_nine()?;
         let begin = Instant::now();
         broker = plan.start().with_context(|| format!("restart {round}"))?;
         slowest = slowest.max(begin.elapsed());
+        for (id, seen) in (0..).zip(&seen) {
+            let end = max_offset_soon(&consumer, &MessageQueue::new(TOPIC, "broker-a", id)).await?;
+            ensure!(end >= *seen, "round {round}, queue {id}: the end went back from {seen} to {end}");
+        }
     }
     stop.store(true, Ordering::Relaxed);
     let mut acknowledged = HashMap::new();
@@ -96,18 +122,19 @@ async fn campaign(extra: &str) -> Result<()> {
         let (id, numbers) = done?;
         acknowledged.insert(id, numbers);
     }
-    let consumer = PullConsumer::new(cluster, "readers");
     let mut total = 0;
     for id in 0..PRODUCERS {
         let queue = MessageQueue::new(TOPIC, "broker-a", id);
         let found = drain(&consumer, &queue).await?;
         for pair in found.windows(2) {
             ensure!(pair[0].0 + 1 == pair[1].0, "queue {id}: offset {} follows {}", pair[1].0, pair[0].0);
+            // So none is there twice.
             ensure!(pair[0].1 < pair[1].1, "queue {id}: number {} follows {}", pair[1].1, pair[0].1);
         }
-        let stored: BTreeSet<u64> = found.iter().map(|(_, number)| *number).collect();
+        // At the offset that was acknowledged, so no offset was given twice either.
+        let stored: BTreeSet<(i64, u64)> = found.iter().copied().collect();
         let sent = &acknowledged[&id];
-        let lost: Vec<_> = sent.iter().filter(|number| !stored.contains(number)).collect();
+        let lost: Vec<_> = sent.iter().filter(|message| !stored.contains(message)).collect();
         ensure!(
             lost.is_empty(),
             "queue {id}: {} of {} acknowledged messages are lost: {lost:?}",

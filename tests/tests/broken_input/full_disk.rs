@@ -81,7 +81,7 @@ async fn a_full_memory_disk_refuses_sends_and_nothing_else() -> Result<()> {
 async fn filled_killed_and_freed(store: &Path) -> Result<()> {
     // The ratios are out of the way as far as they go: here the kernel is to say no.
     let extra = format!(
-        "storePathRootDir={}\nmappedFileSizeCommitLog=4194304\nmappedFileSizeConsumeQueue=60000\nmessageIndexEnable=false\n\
+        "storePathRootDir={}\nmappedFileSizeCommitLog=4194304\nmappedFileSizeConsumeQueue=60000\nmaxHashSlotNum=1000\nmaxIndexNum=4000\n\
          diskMaxUsedSpaceRatio=95\ncleanFileForciblyEnable=false\ndiskSpaceWarningLevelRatio=99\ndiskSpaceCleanForciblyRatio=99\n\
          cleanResourceInterval=3000",
         store.display()
