@@ -9,13 +9,15 @@ use crate::commit_log::{CommitLog, file_name};
 use crate::file::sync_dir;
 use crate::walk::next_data;
 
+/// Where it is kept, under the root.
+pub(crate) const FOLDER: &str = "commitlog.cut";
 /// Bytes copied at once.
 const CHUNK: usize = 1 << 20;
 
 /// Copies everything the log holds from `from` on into a new folder `commitlog.cut/<time>` under `root`: one file per commit
 /// log file, named after the offset of its first byte. Returns the folder.
 pub(crate) fn keep(log: &CommitLog, root: &std::path::Path, from: u64) -> io::Result<PathBuf> {
-    let parent = root.join("commitlog.cut");
+    let parent = root.join(FOLDER);
     let dir = parent.join(chrono::Local::now().format("%Y%m%d%H%M%S%3f").to_string());
     fs::create_dir_all(&dir)?;
     let mut buffer = vec![0; CHUNK];

@@ -321,6 +321,24 @@ fn a_killed_store_is_recovered_by_a_rebuild() {
     assert_eq!(read_all(&store, "T", 0), expected);
 }
 
+#[test]
+fn what_a_rebuild_cuts_off_the_commit_log_is_set_aside() {
+    let dir = tempfile::tempdir().unwrap();
+    let quiet = std::time::Duration::from_secs(3600);
+    let store = open(StoreConfig { flush_interval_commit_log: quiet, ..config(dir.path()) });
+    let places: Vec<u64> = (0..50).map(|i| send(&store, "T", 0, &format!("m{i}")).physical_offset).collect();
+    let end = store.max_physical_offset();
+    store.abandon();
+    forget_boot(dir.path());
+    patch(dir.path(), &in_log(0).0, places[5], &[0xEE; 40]);
+    let before = fs::read(dir.path().join(in_log(0).0)).unwrap();
+    assert!(end < before.len() as u64);
+    assert_eq!(rebuild(&config(dir.path()), false).unwrap().units, 5);
+    let kept = fs::read_dir(dir.path().join("commitlog.cut")).unwrap().next().unwrap().unwrap().path();
+    let kept = fs::read(kept.join(format!("{:020}", places[5]))).unwrap();
+    assert_eq!(kept[..(end - places[5]) as usize], before[places[5] as usize..end as usize]);
+}
+
 /// A store with a batch topic, a plain topic with an extension, and light queues.
 fn filled_in_all_kinds(dir: &Path) -> StoreConfig {
     let config = StoreConfig {

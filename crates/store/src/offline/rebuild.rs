@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::KnownTopics;
+use crate::aside;
 use crate::file::sync_dir;
 use crate::guard::DirLock;
 use crate::progress::Report;
@@ -47,13 +48,17 @@ pub fn rebuild(config: &StoreConfig, keep_old: bool) -> Result<Rebuilt, OpenErro
     let _lock = DirLock::take(root)?;
     let work = root.join(WORK);
     let at_work = OpenError::io(&work);
+    // One that died may have left some.
+    bring_cut_home(root, &work).map_err(&at_work)?;
     remove(&work).map_err(&at_work)?;
     fs::create_dir(&work).map_err(&at_work)?;
     // Recovery decides by how the last process ended.
     for name in ["checkpoint", "abort"] {
         copy_if_there(&root.join(name), &work.join(name)).map_err(&at_work)?;
     }
-    let mut rebuilt = build(config, &work)?;
+    let built = build(config, &work);
+    bring_cut_home(root, &work).map_err(&at_work)?;
+    let mut rebuilt = built?;
     rebuilt.kept = put_into_place(root, &work, keep_old).map_err(OpenError::io(root))?;
     Ok(rebuilt)
 }
@@ -95,11 +100,23 @@ fn builder(config: &StoreConfig, work: &Path) -> StoreConfig {
         enable_compaction: false,
         file_reserved_time: Duration::from_secs(u32::MAX.into()),
         clean_file_forcibly: false,
-        disk_max_used_space_ratio: u32::MAX,
-        disk_space_clean_forcibly_ratio: u32::MAX,
-        disk_space_warning_level_ratio: u32::MAX,
         ..config.clone()
     }
+}
+
+/// What recovery has cut off the commit log is kept where a start keeps it.
+fn bring_cut_home(root: &Path, work: &Path) -> io::Result<()> {
+    let (from, to) = (work.join(aside::FOLDER), root.join(aside::FOLDER));
+    if !from.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir_all(&to)?;
+    for entry in fs::read_dir(&from)? {
+        let entry = entry?;
+        fs::rename(entry.path(), to.join(entry.file_name()))?;
+    }
+    sync_dir(&to)?;
+    sync_dir(root)
 }
 
 fn put_into_place(root: &Path, work: &Path, keep_old: bool) -> io::Result<Option<PathBuf>> {
