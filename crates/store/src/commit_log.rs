@@ -240,7 +240,8 @@ impl CommitLog {
     /// memory, all of the log once it has been read.
     pub(crate) fn release_pages(&self, written: u64) {
         let until = written.saturating_sub(KEEP_MAPPED);
-        for segment in self.segments.read().iter().take_while(|segment| segment.start < until) {
+        // Not under the lock: this may take long, and a writer needs the lock for its next file.
+        for segment in self.segments().iter().take_while(|segment| segment.start < until) {
             if let Some(map) = segment.map.get() {
                 map.release((until - segment.start).min(segment.size) as usize);
             }

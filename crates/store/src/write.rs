@@ -33,12 +33,14 @@ pub(crate) struct Dispatch {
 /// Tickets whose bytes were refused.
 #[derive(Default)]
 pub(crate) struct Refused {
+    /// Ascending: tickets only grow.
     ranges: VecDeque<(u64, u64, WriteError)>,
 }
 
 impl Refused {
     fn find(&self, ticket: u64) -> Option<WriteError> {
-        self.ranges.iter().find(|(after, to, _)| *after < ticket && ticket <= *to).map(|(_, _, error)| error.clone())
+        let at = self.ranges.partition_point(|(_, to, _)| *to < ticket);
+        self.ranges.get(at).filter(|(after, ..)| *after < ticket).map(|(_, _, error)| error.clone())
     }
 
     fn add(&mut self, (after, to): (u64, u64), error: WriteError) {
@@ -176,5 +178,29 @@ impl Store {
         self.refused.lock().add(tickets, error);
         self.refusals.fetch_add(1, Ordering::AcqRel);
         self.written_ticket.store(tickets.1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_refused_ticket_finds_its_own_error_and_no_other_ticket_finds_one() {
+        let mut refused = Refused::default();
+        refused.add((10, 20), WriteError::DiskFull);
+        refused.add((30, 40), WriteError::Stopped("no".into()));
+        for (ticket, error) in [
+            (10, None),
+            (11, Some(WriteError::DiskFull)),
+            (20, Some(WriteError::DiskFull)),
+            (21, None),
+            (30, None),
+            (31, Some(WriteError::Stopped("no".into()))),
+            (40, Some(WriteError::Stopped("no".into()))),
+            (41, None),
+        ] {
+            assert_eq!(refused.find(ticket), error, "{ticket}");
+        }
     }
 }
