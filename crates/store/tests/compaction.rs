@@ -252,6 +252,28 @@ fn a_failed_sync_keeps_the_commit_log_and_loses_nothing() {
 }
 
 #[test]
+fn messages_that_went_before_they_were_copied_hold_nothing_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let expiring = StoreConfig { file_reserved_time: Duration::ZERO, ..small(dir.path()) };
+    let fill = |store: &Store| {
+        let sent: Vec<_> = (0..200).map(|_| send(store, "Plain", 0, &"x".repeat(200))).collect();
+        flush(store, sent.last().unwrap());
+    };
+    let store = open_with(StoreConfig { enable_compaction: false, ..expiring.clone() });
+    send_keyed(&store, 0..20, 5);
+    fill(&store);
+    while store.delete_expired_now() > 0 {}
+    assert_eq!((store.min_offset("C", 0), store.max_offset("C", 0)), (20, 20));
+    store.close();
+    let store = open_with(expiring);
+    fill(&store);
+    assert!(store.delete_expired_now() > 0, "retention goes on");
+    assert_eq!(read_from(&store, 0), []);
+    send_keyed(&store, 20..30, 5);
+    assert_eq!(offsets(&read_from(&store, 0)), (20..30).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_deleted_topic_leaves_no_files_and_begins_anew() {
     let dir = tempfile::tempdir().unwrap();
     let store = open_small(dir.path());
