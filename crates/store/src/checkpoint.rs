@@ -165,11 +165,14 @@ impl Reader<'_> {
     }
 }
 
-/// The id the kernel chose at its start; zeros where there is none, which never counts as the same boot.
+/// Never counts as the same boot.
+pub(crate) const NO_BOOT: [u8; 16] = [0; 16];
+
+/// The id the kernel chose at its start; `NO_BOOT` where there is none.
 pub(crate) fn boot_id() -> [u8; 16] {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: Vec<u8> = text.bytes().filter_map(|b| (b as char).to_digit(16).map(|d| d as u8)).collect();
-    let mut id = [0; 16];
+    let mut id = NO_BOOT;
     if digits.len() == 32 {
         for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
             *byte = pair[0] << 4 | pair[1];

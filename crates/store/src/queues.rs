@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -49,6 +49,8 @@ pub(crate) struct Queues {
     unsaved_bytes: AtomicUsize,
     /// Held while files are written, cut or removed.
     io: Mutex<Unsynced>,
+    /// A file could not be synced: which of its units are on the disk is unknown, and the next sync does not tell.
+    doubtful: AtomicBool,
 }
 
 /// Where the queues of one kind are.
@@ -98,6 +100,7 @@ impl Queues {
             warm: Mutex::default(),
             unsaved_bytes: AtomicUsize::new(0),
             io: Mutex::default(),
+            doubtful: AtomicBool::new(false),
         }
     }
 

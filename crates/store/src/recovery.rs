@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::batch_unit::BatchUnit;
-use crate::checkpoint::{Progress, Times};
+use crate::checkpoint::{NO_BOOT, Progress, Times};
 use crate::commit_log::CommitLog;
 use crate::consume_queue::ConsumeQueue;
 use crate::facts::unit_of;
@@ -44,7 +44,7 @@ impl Known {
         let exit = match &progress {
             Some(p) if !abort && p.clean => LastExit::Clean,
             None if !abort => LastExit::Clean,
-            Some(p) if p.boot == boot && boot != [0; 16] => LastExit::Killed,
+            Some(p) if p.boot == boot && boot != NO_BOOT => LastExit::Killed,
             _ => LastExit::Crashed,
         };
         Known { exit, times, progress }
@@ -309,5 +309,30 @@ impl Recovery<'_> {
         }
         self.queues.put(queue, unit);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_the_last_process_ended() {
+        let (boot, other) = ([7; 16], [8; 16]);
+        let ours = |clean, boot| Some(Progress { clean, boot, ..Progress::default() });
+        let cases = [
+            (false, None, LastExit::Clean),
+            (true, None, LastExit::Crashed),
+            (false, ours(true, other), LastExit::Clean),
+            (true, ours(false, boot), LastExit::Killed),
+            (true, ours(false, other), LastExit::Crashed),
+            // The file `abort` is lost, or somebody removed it.
+            (false, ours(false, boot), LastExit::Killed),
+            (false, ours(false, other), LastExit::Crashed),
+        ];
+        for (abort, progress, exit) in cases {
+            assert_eq!(Known::new(abort, Times::default(), progress, boot).exit, exit, "{abort} {progress:?}");
+        }
+        assert_eq!(Known::new(true, Times::default(), ours(false, NO_BOOT), NO_BOOT).exit, LastExit::Crashed);
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 
-use crate::checkpoint::{Checkpoint, Progress, boot_id};
+use crate::checkpoint::{Checkpoint, NO_BOOT, Progress, boot_id};
 use crate::commit_log::CommitLog;
 use crate::compaction::{Compaction, Schedule};
 use crate::counters::Counters;
@@ -285,9 +285,8 @@ impl Store {
         }
         if std::mem::take(&mut chores.changed)
             && chores.worth_writing(self)
-            && let Err(error) = self.write_checkpoint(false)
         {
-            tracing::warn!(%error, "writing the checkpoint failed");
+            self.checkpoint_now();
         }
         if now >= chores.next_release {
             chores.next_release = now + RELEASE_EVERY;
@@ -308,9 +307,10 @@ impl Store {
         if let Err(error) = self.queues.sync(least) {
             // The units can be built again, so nothing is lost; the mark stays.
             tracing::error!(%error, "flushing consume queues failed");
+            self.checkpoint_now();
             return;
         }
-        if let Some(queued) = queued.filter(|_| thorough) {
+        if let Some(queued) = queued.filter(|_| thorough && !self.queues.doubtful()) {
             let mut checkpoint = self.checkpoint.lock();
             checkpoint.1.durable = queued.min(flushed).max(checkpoint.1.durable);
             if queued <= flushed {
@@ -331,11 +331,16 @@ impl Store {
     }
 
     fn index_pass(&self) -> Duration {
-        match self.index.catch_up(&self.log, self.positions.confirmed()) {
-            Ok(()) => self.checkpoint.lock().1.indexed = self.index.position(),
-            Err(error) => tracing::warn!(%error, "the key index cannot be written for now"),
+        if let Err(error) = self.index.catch_up(&self.log, self.positions.confirmed()) {
+            tracing::warn!(%error, "the key index cannot be written for now");
         }
         INDEX_TICK
+    }
+
+    fn checkpoint_now(&self) {
+        if let Err(error) = self.write_checkpoint(false) {
+            tracing::warn!(%error, "writing the checkpoint failed");
+        }
     }
 
     fn write_checkpoint(&self, clean: bool) -> std::io::Result<()> {
@@ -351,6 +356,10 @@ impl Store {
         progress.indexed = self.index.position();
         (progress.queues, progress.last_files) = self.queues.extent();
         progress.clean = clean;
+        if self.queues.doubtful() {
+            // The next start believes the units below the mark alone, as after a crash of the machine.
+            progress.boot = NO_BOOT;
+        }
         file.write(progress)?;
         file.sync()
     }
@@ -397,7 +406,13 @@ impl Store {
         }
         self.log.drop_prepared();
         self.queues.save_all()?;
-        self.queues.sync(0)?;
+        if let Err(error) = self.queues.sync(0) {
+            tracing::error!(%error, "flushing consume queues failed");
+        }
+        if self.queues.doubtful() {
+            self.write_checkpoint(false)?;
+            return Err(std::io::Error::other("consume queues could not be flushed"));
+        }
         let indexed = self.index.catch_up(&self.log, self.positions.confirmed()).and_then(|()| self.index.flush());
         if let Err(error) = indexed {
             // It is caught up at the next start.

@@ -5,6 +5,7 @@
 mod support;
 
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, mpsc};
@@ -18,8 +19,9 @@ const NO_SPACE: u8 = 1;
 const BROKEN: u8 = 2;
 const SHORT_THEN_NO_SPACE: u8 = 3;
 const NO_SYNC: u8 = 4;
+const NO_QUEUE_SYNC: u8 = 5;
 
-/// Fails as it is told, commit log only.
+/// Fails as it is told, commit log only; a sync of consume queues once.
 #[derive(Default)]
 struct Disk(AtomicU8);
 
@@ -50,8 +52,18 @@ impl Faults for Disk {
     }
 
     fn before_sync(&self, path: &Path) -> io::Result<()> {
-        let failing = self.0.load(Ordering::SeqCst) == NO_SYNC && path.to_string_lossy().contains("commitlog");
-        if failing { Err(io::Error::other("no sync")) } else { Ok(()) }
+        let fails = match self.0.load(Ordering::SeqCst) {
+            NO_SYNC => path.to_string_lossy().contains("commitlog"),
+            NO_QUEUE_SYNC => {
+                let queue = path.to_string_lossy().contains("consumequeue");
+                if queue {
+                    self.set(FINE);
+                }
+                queue
+            }
+            _ => false,
+        };
+        if fails { Err(io::Error::other("no sync")) } else { Ok(()) }
     }
 }
 
@@ -144,6 +156,29 @@ fn a_failed_flush_stops_the_store() {
     assert!(matches!(store.append(&message("T", 0, b"x", b"")), Err(PutError::Stopped(_))));
     assert!(flushed(&store, second.end).is_err(), "a flush is not tried again");
     assert_eq!(read_all(&store, "T", 0), numbered(0..1, "m"), "what was not flushed is not shown");
+}
+
+#[test]
+fn units_that_could_not_be_synced_once_are_built_again_at_the_next_start() {
+    for kill in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let (disk, store) = with_disk(dir.path(), |config| config.flush_consume_queue_least_pages = 0);
+        disk.set(NO_QUEUE_SYNC);
+        for i in 0..10 {
+            send(&store, "T", 0, &format!("m{i}"));
+        }
+        wait_until("a sync fails", || disk.0.load(Ordering::SeqCst) == FINE);
+        for i in 10..20 {
+            send(&store, "T", 0, &format!("m{i}"));
+        }
+        if kill { store.abandon() } else { store.close() }
+        // The disk never got what the failed sync should have brought there, whatever later ones said.
+        let file = dir.path().join("consumequeue/T/0").join(format!("{:020}", 0));
+        std::fs::File::options().write(true).open(file).unwrap().write_all_at(&[0; 200], 0).unwrap();
+        let store = open(config(dir.path()));
+        assert_eq!(read_all(&store, "T", 0), numbered(0..20, "m"), "killed: {kill}");
+        assert_eq!(send(&store, "T", 0, "m20").queue_offset, 20);
+    }
 }
 
 #[test]

@@ -139,15 +139,24 @@ impl Queues {
         result
     }
 
+    /// Whether a sync has failed since the start.
+    pub(crate) fn doubtful(&self) -> bool {
+        self.doubtful.load(Ordering::Acquire)
+    }
+
+    fn doubt(&self, _: &io::Error) {
+        self.doubtful.store(true, Ordering::Release);
+    }
+
     fn sync_files(&self, files: &UnsyncedFiles, mut dirs: Vec<PathBuf>) -> io::Result<()> {
         if files.len() + dirs.len() >= SYNCFS_FROM && self.faults.is_none() {
-            rustix::fs::syncfs(fs::File::open(self.root())?)?;
-            return Ok(());
+            let root = fs::File::open(self.root())?;
+            return rustix::fs::syncfs(root).map_err(io::Error::from).inspect_err(|e| self.doubt(e));
         }
         for ((uid, start), (queue, _)) in files {
             let file = if *uid == queue.uid { self.open(queue, *start) } else { self.open_ext(queue, *start) };
             match file {
-                Ok(file) => file.sync()?,
+                Ok(file) => file.sync().inspect_err(|e| self.doubt(e))?,
                 // Removed meanwhile.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Err(e) => return Err(e),
