@@ -11,6 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use rustix::fs::FallocateFlags;
 
 use crate::file::{Faults, StoreFile};
+use crate::folders::entries;
 use crate::mmap::ReadMap;
 use crate::{OpenError, StoreConfig};
 
@@ -300,12 +301,7 @@ impl CommitLog {
 }
 
 pub(crate) fn list_files(dir: &Path, into: &mut Vec<PathBuf>) -> Result<(), OpenError> {
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(e) => return Err(OpenError::io(dir)(e)),
-    };
-    for entry in entries {
+    for entry in entries(dir).map_err(OpenError::io(dir))? {
         let entry = entry.map_err(OpenError::io(dir))?;
         if !entry.file_type().map_err(OpenError::io(dir))?.is_dir() {
             into.push(entry.path());

@@ -20,6 +20,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::consume_queue::ConsumeQueue;
 use crate::file::Faults;
+use crate::folders::{if_there, queue_folders};
 use crate::{StoreConfig, TopicKinds};
 use files::{Folder, Sizes};
 use positions::Positions;
@@ -104,13 +105,8 @@ impl Compaction {
 
     /// Topic and id of the queues that have files.
     pub(crate) fn on_disk(&self) -> io::Result<Vec<(String, i32)>> {
-        let mut found = Vec::new();
-        for topic in names(&self.root.join("compactionLog"))? {
-            for queue in names(&self.root.join("compactionLog").join(&topic))? {
-                found.extend(queue.parse().ok().map(|id| (topic.clone(), id)));
-            }
-        }
-        Ok(found)
+        let folders = queue_folders(&self.root.join("compactionLog"))?;
+        Ok(folders.into_iter().map(|(topic, id, _)| (topic, id)).collect())
     }
 
     /// Removes the files of a topic.
@@ -122,27 +118,8 @@ impl Compaction {
             }
         }
         for kind in ["compactionLog", "compactionCq"] {
-            match fs::remove_dir_all(self.root.join(kind).join(topic)) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-                _ => {}
-            }
+            if_there(fs::remove_dir_all(self.root.join(kind).join(topic)))?;
         }
         self.positions.forget_topic(topic)
     }
-}
-
-/// Names of the sub-folders.
-fn names(dir: &std::path::Path) -> io::Result<Vec<String>> {
-    let entries = match fs::read_dir(dir) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            names.extend(entry.file_name().into_string().ok());
-        }
-    }
-    Ok(names)
 }

@@ -10,6 +10,9 @@ use crate::progress::Screen;
 use crate::read::QueueType;
 use crate::walk::Checksums;
 
+/// The least an extension file must hold: some units and the mark of its end.
+const LEAST_EXT_FILE: u64 = 1000;
+
 /// When a send is answered relative to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FlushDiskType {
@@ -98,7 +101,7 @@ pub struct StoreConfig {
     pub max_transfer_count_on_disk: usize,
     /// `accessMessageInMemoryMaxRatio`, percent of the machine's memory.
     pub access_in_memory_max_ratio: u64,
-    /// `brokerRole` is SLAVE: `get` then leaves wrong offsets as they are unless `offset_check_in_slave`.
+    /// `brokerRole` is SLAVE: appends are refused unless `duplication_enable`, and `get` leaves wrong offsets as they are unless `offset_check_in_slave`.
     pub slave: bool,
     /// `offsetCheckInSlave`.
     pub offset_check_in_slave: bool,
@@ -249,6 +252,11 @@ impl StoreConfig {
             QueueType::Batch => ("batchconsumequeue", self.batch_consume_queue_file_size),
         };
         (self.root.join(name), size.max(1).next_multiple_of(kind.unit_len() as u64))
+    }
+
+    /// Bytes of a file of a plain queue's extension, and its folder.
+    pub(crate) fn ext_folder(&self) -> (PathBuf, u64) {
+        (self.root.join("consumequeue_ext"), self.consume_queue_ext_file_size.max(LEAST_EXT_FILE))
     }
 
     pub(crate) fn commit_log_dirs(&self) -> Vec<PathBuf> {

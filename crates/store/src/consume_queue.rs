@@ -15,6 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::batch_unit::{BATCH_UNIT, BatchUnit};
 use crate::compaction::CompactionLog;
 use crate::ext::Ext;
+use crate::index::key_prefix;
 use crate::read::{QueueType, Unit};
 use protocol::record::SMALLEST_RECORD;
 
@@ -157,7 +158,7 @@ pub(crate) enum Put {
 
 impl ConsumeQueue {
     pub(crate) fn new(uid: u32, topic: Arc<str>, id: i32, kind: QueueType) -> Self {
-        let key_prefix = protocol::record::java_hash(&topic).wrapping_mul(31).wrapping_add(i32::from(b'#'));
+        let key_prefix = key_prefix(&topic);
         let is_schedule = &*topic == crate::SCHEDULE_TOPIC;
         let is_light = topic.starts_with(crate::multi_dispatch::LIGHT_PREFIX);
         let state = State {

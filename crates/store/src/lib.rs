@@ -5,7 +5,6 @@
 
 mod append;
 mod aside;
-#[allow(dead_code, reason = "the queues that use it are being built")]
 mod batch_unit;
 mod checkpoint;
 mod commit_log;
@@ -17,6 +16,7 @@ mod ext;
 mod facts;
 mod file;
 mod flush;
+mod folders;
 mod gate;
 mod get;
 mod group;

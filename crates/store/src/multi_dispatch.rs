@@ -1,6 +1,7 @@
 //! Light message queues (`enableLmq`): a message also gets a place in each queue that its property INNER_MULTI_DISPATCH
 //! names. INNER_MULTI_QUEUE_OFFSET, added when it is stored, says which places.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -47,20 +48,11 @@ impl Store {
         let name = property::INNER_MULTI_DISPATCH;
         let names = properties::get(message.more_properties, name).or(properties::get(message.properties, name));
         let names: Vec<&str> = names.unwrap_or_default().split(SEPARATOR).collect();
-        let mut light: Vec<Arc<ConsumeQueue>> = Vec::with_capacity(names.len());
-        for name in &names {
-            let found = self.light_queue(name)?;
-            if light.iter().all(|queue| queue.uid != found.uid) {
-                light.push(found);
-            }
-        }
+        let light: Vec<Arc<ConsumeQueue>> =
+            names.iter().map(|name| self.light_queue(name)).collect::<Result<_, _>>()?;
         let mut appender = self.appender.lock();
         self.check_open(&appender)?;
-        let offset = |name: &str| {
-            let queue = light.iter().find(|queue| &*queue.topic == name);
-            queue.map_or(0, |queue| queue.next.load(Ordering::Acquire)).to_string()
-        };
-        let offsets: Vec<String> = names.iter().map(|name| offset(name)).collect();
+        let offsets: Vec<String> = light.iter().map(|queue| queue.next.load(Ordering::Acquire).to_string()).collect();
         let mut more_properties = message.more_properties.to_vec();
         properties::append(&mut more_properties, property::INNER_MULTI_QUEUE_OFFSET, &offsets.join(","));
         let message = Append { more_properties: &more_properties, ..*message };
@@ -71,7 +63,8 @@ impl Store {
         }
         let len = self.check_size(&record)?;
         let appended = self.append_record(&mut appender, queue, &mut record, len, facts, 1)?;
-        for queue in light {
+        let mut seen = HashSet::with_capacity(light.len());
+        for queue in light.into_iter().filter(|queue| seen.insert(queue.uid)) {
             let base = queue.next.fetch_add(1, Ordering::AcqRel);
             if !self.config.enable_multi_dispatch {
                 continue;

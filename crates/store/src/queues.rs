@@ -26,9 +26,6 @@ use save::Unsynced;
 
 pub(crate) use load::EndSearch;
 
-/// The least an extension file must hold: some units and the mark of its end.
-const LEAST_EXT_FILE: u64 = 1000;
-
 pub(crate) struct Queues {
     plain: Folder,
     batch: Folder,
@@ -84,11 +81,12 @@ pub(crate) enum UnitRead {
 
 impl Queues {
     pub(crate) fn new(config: &StoreConfig, kinds: Arc<dyn TopicKinds>) -> Self {
+        let (ext_root, ext_file_size) = config.ext_folder();
         Queues {
             plain: Folder::new(config, QueueType::Simple),
             batch: Folder::new(config, QueueType::Batch),
-            ext_root: config.root.join("consumequeue_ext"),
-            ext_file_size: config.consume_queue_ext_file_size.max(LEAST_EXT_FILE),
+            ext_root,
+            ext_file_size,
             ext_enabled: config.enable_consume_queue_ext,
             kinds,
             faults: config.faults.clone(),

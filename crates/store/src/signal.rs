@@ -1,4 +1,4 @@
-//! Wakes a background thread.
+//! Background threads: waking one, and sharing work among some.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -37,4 +37,17 @@ impl Signal {
         }
         *woken = false;
     }
+}
+
+/// Does work on so many threads, of which this one is the first. The system may refuse the others: then fewer do all of it.
+pub(crate) fn side_by_side(threads: usize, work: &(dyn Fn() + Sync)) {
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, work) {
+                tracing::warn!(%error, "no more threads");
+                break;
+            }
+        }
+        work();
+    });
 }

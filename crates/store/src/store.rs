@@ -283,9 +283,7 @@ impl Store {
             self.sync_queues(thorough, saved.then_some(chores.queued));
             chores.changed = true;
         }
-        if std::mem::take(&mut chores.changed)
-            && chores.worth_writing(self)
-        {
+        if std::mem::take(&mut chores.changed) && chores.worth_writing(self) {
             self.checkpoint_now();
         }
         if now >= chores.next_release {

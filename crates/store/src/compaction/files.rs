@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::batch_unit::{BATCH_UNIT, BatchUnit};
 use crate::commit_log::file_name;
 use crate::file::{Faults, StoreFile, sync_names};
+use crate::folders::{entries, if_there};
 
 /// Sub-folder in which a round builds its files.
 const COMPACTING: &str = "compacting";
@@ -77,20 +78,14 @@ impl Folder {
     pub(super) fn remove(&self) -> io::Result<()> {
         for dir in [&self.log, &self.queue] {
             self.before_change(dir)?;
-            match fs::remove_dir_all(dir) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-                _ => {}
-            }
+            if_there(fs::remove_dir_all(dir))?;
         }
         Ok(())
     }
 
     pub(super) fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.before_change(path)?;
-        match fs::remove_file(path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-            _ => Ok(()),
-        }
+        if_there(fs::remove_file(path)).map(|_| ())
     }
 
     /// Removes both files of a pair.
@@ -124,12 +119,8 @@ impl Folder {
 
     /// First offsets of the files in a folder, ascending. A file of another size is an error: the configuration was changed.
     pub(super) fn starts(dir: &Path, size: u64) -> io::Result<Vec<u64>> {
-        let entries = match fs::read_dir(dir) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries?,
-        };
         let mut starts = Vec::new();
-        for entry in entries {
+        for entry in entries(dir)? {
             let entry = entry?;
             let Some(start) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
             match entry.metadata()?.len() {

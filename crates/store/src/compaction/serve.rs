@@ -14,6 +14,7 @@ use crate::batch_unit::BatchUnit;
 use crate::consume_queue::ConsumeQueue;
 use crate::get::Limits;
 use crate::queues::UnitRead;
+use crate::signal::side_by_side;
 use crate::{Boundary, GetRequest, GetResult, GetStatus, OpenError, Store, Unit};
 
 /// How often logs follow their queues when nobody reads them.
@@ -145,12 +146,7 @@ impl Store {
                 results.lock().push(result);
             }
         };
-        std::thread::scope(|scope| {
-            for _ in 1..self.compaction.threads.min(queues.len()) {
-                scope.spawn(work);
-            }
-            work();
-        });
+        side_by_side(self.compaction.threads.min(queues.len()), &work);
         results.into_inner()
     }
 

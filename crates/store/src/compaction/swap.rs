@@ -8,6 +8,8 @@ use std::io;
 
 use super::files::{Folder, Pair, Sizes};
 use super::log::{CompactionLog, State};
+use crate::commit_log::file_name;
+use crate::folders::{entries, if_there};
 
 const SWAP: &str = "swap";
 /// What Java appends to names of files it is about to remove.
@@ -49,13 +51,11 @@ impl CompactionLog {
 /// Brings the folders into order after a crash during a round, ours or Java's.
 pub(super) fn recover(folder: &Folder, sizes: Sizes) -> io::Result<()> {
     let path = folder.log.join(SWAP);
-    let swap = match fs::read_to_string(&path) {
-        Ok(text) => Some(parse(&text).ok_or_else(|| io::Error::other(format!("{}: not understood", path.display())))?),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-        Err(e) => return Err(e),
-    };
-    match swap {
-        Some(swap) => finish(folder, sizes, swap)?,
+    match if_there(fs::read_to_string(&path))? {
+        Some(text) => {
+            let swap = parse(&text).ok_or_else(|| io::Error::other(format!("{}: not understood", path.display())))?;
+            finish(folder, sizes, swap)?;
+        }
         None => undo_java(folder)?,
     }
     folder.remove_file(&path.with_extension("tmp"))?;
@@ -71,12 +71,12 @@ fn finish(folder: &Folder, sizes: Sizes, swap: Swap) -> io::Result<()> {
     let built = folder.compacting();
     for (from, to, size) in [(&built.log, &folder.log, sizes.log), (&built.queue, &folder.queue, sizes.queue)] {
         for start in Folder::starts(from, size)? {
-            let name = crate::commit_log::file_name(start);
+            let name = file_name(start);
             folder.rename(&from.join(&name), &to.join(name))?;
         }
         for start in Folder::starts(to, size)? {
             if (swap.new_end..swap.old_end).contains(&start) {
-                folder.remove_file(&to.join(crate::commit_log::file_name(start)))?;
+                folder.remove_file(&to.join(file_name(start)))?;
             }
         }
     }
@@ -110,12 +110,8 @@ fn undo_java(folder: &Folder) -> io::Result<()> {
 }
 
 fn renamed_by_java(dir: &std::path::Path) -> io::Result<Vec<(u64, String)>> {
-    let entries = match fs::read_dir(dir) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
     let mut found = Vec::new();
-    for entry in entries {
+    for entry in entries(dir)? {
         let Ok(name) = entry?.file_name().into_string() else { continue };
         if let Some(start) = name.strip_suffix(DELETE).and_then(|start| start.parse().ok()) {
             found.push((start, name));

@@ -9,15 +9,15 @@ use super::OfflineStore;
 use super::check_log::Seen;
 use super::files::offset_name;
 use super::findings::{Finding, Findings, Remedy};
-use super::units::numbered_folders;
 use crate::batch_unit::{BATCH_UNIT, BatchUnit};
 use crate::commit_log::file_name;
+use crate::folders::queue_folders;
 use crate::walk::{Checksums, look};
 
 impl OfflineStore {
     pub(super) fn check_compaction(&self, seen: &Seen, found: &mut Findings) -> io::Result<()> {
         let root = self.config.root.join("compaction");
-        for (topic, id, log) in numbered_folders(&root.join("compactionLog"))? {
+        for (topic, id, log) in queue_folders(&root.join("compactionLog"))? {
             let queue = root.join("compactionCq").join(&topic).join(id.to_string());
             // What the commit log still has is copied again.
             let copied_from = seen.queue(&topic, id).map_or(i64::MAX, |queue| queue.first);

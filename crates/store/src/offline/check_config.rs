@@ -6,16 +6,13 @@ use std::path::Path;
 
 use super::OfflineStore;
 use super::findings::{Finding, Findings, Remedy};
+use crate::folders::entries;
 
 impl OfflineStore {
     pub(super) fn check_config(&self, found: &mut Findings) -> io::Result<()> {
         let dir = self.config.root.join("config");
-        let entries = match fs::read_dir(&dir) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            entries => entries?,
-        };
         let mut names = Vec::new();
-        for entry in entries {
+        for entry in entries(&dir)? {
             let name = entry?.file_name();
             names.extend(
                 name.to_str().and_then(|n| Some(n.strip_suffix(".bak").unwrap_or(n).strip_suffix(".json")?.to_owned())),

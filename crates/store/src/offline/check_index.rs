@@ -1,6 +1,6 @@
 //! Checking index files: their chains, and that each entry's message has the key.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use protocol::record::RecordView;
 
 use super::OfflineStore;
 use super::findings::{Finding, Findings, Remedy};
+use crate::folders::entries;
 use crate::index::{Keys, key_hashes, key_prefix};
 use crate::index_file::{IndexFile, IndexView, NEXT_ENTRY};
 use crate::mmap::ReadMap;
@@ -121,12 +122,8 @@ fn in_index(kind: &'static str, path: &Path, position: usize, what: String) -> F
 
 /// The index files, oldest first.
 fn index_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
     let mut paths = Vec::new();
-    for entry in entries {
+    for entry in entries(dir)? {
         let path = entry?.path();
         if path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit())) {
             paths.push(path);

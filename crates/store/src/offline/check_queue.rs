@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use protocol::record::{RecordView, property};
+use protocol::record::RecordView;
 
 use super::OfflineStore;
 use super::check_log::Seen;
@@ -18,6 +18,7 @@ use crate::commit_log::file_name;
 use crate::consume_queue::ConsumeQueue;
 use crate::ext::{self, EXT_UNIT, is_address, position};
 use crate::facts::unit_of;
+use crate::multi_dispatch;
 use crate::progress::Report;
 use crate::{QueueType, SCHEDULE_TOPIC, TopicKinds, Unit};
 
@@ -156,7 +157,8 @@ impl OfflineStore {
         let at = unit.physical_offset;
         let own = record.topic == topic && record.queue_id == *id;
         let expected = unit_of(&self.config, &walk.queue, at, record);
-        let place = if own { Some(expected.base) } else { multi_dispatch(record, topic) };
+        let in_light = || multi_dispatch::places(record).find(|(name, _)| name == topic).map(|(_, place)| place);
+        let place = if own { Some(expected.base) } else { in_light() };
         let Some(place) = place else {
             let what = format!("the record at {at} belongs to queue {} of {}", record.queue_id, record.topic);
             return Some(("unit of another queue's record", Remedy::Rebuild, what));
@@ -190,8 +192,8 @@ impl OfflineStore {
 
     /// The tags code at a byte of a queue's extension.
     fn ext_tags_code(&self, folder: &Folder, at: u64) -> Option<i64> {
-        let size = self.config.consume_queue_ext_file_size.max(1);
-        let dir = self.config.root.join("consumequeue_ext").join(&folder.topic).join(folder.id.to_string());
+        let (root, size) = self.config.ext_folder();
+        let dir = root.join(&folder.topic).join(folder.id.to_string());
         let mut raw = [0; EXT_UNIT];
         File::open(dir.join(file_name(at - at % size))).ok()?.read_exact_at(&mut raw, at % size).ok()?;
         ext::decode(&raw).map(|(_, tags_code)| tags_code)
@@ -215,13 +217,6 @@ impl OfflineStore {
             .at(position)
             .offset(walk.next as u64))
     }
-}
-
-/// The place of a record in a queue that it was also put into (light message queues).
-fn multi_dispatch(record: &RecordView<'_>, topic: &str) -> Option<i64> {
-    let names = record.property(property::INNER_MULTI_DISPATCH)?;
-    let offsets = record.property(property::INNER_MULTI_QUEUE_OFFSET)?;
-    names.split(',').zip(offsets.split(',')).find(|(name, _)| *name == topic)?.1.parse().ok()
 }
 
 fn in_queue(kind: &'static str, remedy: Remedy, path: &Path, position: u64, unit: &Unit, what: String) -> Finding {

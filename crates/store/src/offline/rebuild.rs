@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::KnownTopics;
 use crate::aside;
 use crate::file::sync_dir;
+use crate::folders::{entries, if_there};
 use crate::guard::DirLock;
 use crate::progress::Report;
 use crate::{OpenError, Store, StoreConfig};
@@ -50,11 +51,11 @@ pub fn rebuild(config: &StoreConfig, keep_old: bool) -> Result<Rebuilt, OpenErro
     let at_work = OpenError::io(&work);
     // One that died may have left some.
     bring_cut_home(root, &work).map_err(&at_work)?;
-    remove(&work).map_err(&at_work)?;
+    if_there(fs::remove_dir_all(&work)).map_err(&at_work)?;
     fs::create_dir(&work).map_err(&at_work)?;
     // Recovery decides by how the last process ended.
     for name in ["checkpoint", "abort"] {
-        copy_if_there(&root.join(name), &work.join(name)).map_err(&at_work)?;
+        if_there(fs::copy(root.join(name), work.join(name))).map_err(&at_work)?;
     }
     let built = build(config, &work);
     bring_cut_home(root, &work).map_err(&at_work)?;
@@ -107,23 +108,21 @@ fn builder(config: &StoreConfig, work: &Path) -> StoreConfig {
 /// What recovery has cut off the commit log is kept where a start keeps it.
 fn bring_cut_home(root: &Path, work: &Path) -> io::Result<()> {
     let (from, to) = (work.join(aside::FOLDER), root.join(aside::FOLDER));
-    if !from.is_dir() {
-        return Ok(());
-    }
-    fs::create_dir_all(&to)?;
-    for entry in fs::read_dir(&from)? {
+    for entry in entries(&from)? {
         let entry = entry?;
+        fs::create_dir_all(&to)?;
         fs::rename(entry.path(), to.join(entry.file_name()))?;
+        sync_dir(&to)?;
+        sync_dir(root)?;
     }
-    sync_dir(&to)?;
-    sync_dir(root)
+    Ok(())
 }
 
 fn put_into_place(root: &Path, work: &Path, keep_old: bool) -> io::Result<Option<PathBuf>> {
     let old = root.join("rebuild.old").join(chrono::Local::now().format("%Y%m%d%H%M%S%3f").to_string());
     fs::create_dir_all(&old)?;
     for name in FOLDERS {
-        rename_if_there(&root.join(name), &old.join(name))?;
+        if_there(fs::rename(root.join(name), old.join(name)))?;
     }
     for name in FOLDERS.iter().rev().filter(|name| work.join(name).exists()) {
         sync_dir(&work.join(name))?;
@@ -132,39 +131,11 @@ fn put_into_place(root: &Path, work: &Path, keep_old: bool) -> io::Result<Option
     // The marks speak of the new files, so they come last; until then those of the old ones are true of the new ones too.
     fs::rename(work.join("checkpoint"), root.join("checkpoint"))?;
     sync_dir(root)?;
-    remove_file(&root.join("abort"))?;
-    remove(work)?;
+    if_there(fs::remove_file(root.join("abort")))?;
+    fs::remove_dir_all(work)?;
     if !keep_old {
-        remove(&old)?;
+        fs::remove_dir_all(&old)?;
     }
     sync_dir(root)?;
     Ok(keep_old.then_some(old))
-}
-
-fn copy_if_there(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::copy(from, to) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::rename(from, to) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-fn remove_file(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-fn remove(dir: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }

@@ -10,6 +10,7 @@ use super::OfflineStore;
 use super::files::offset_name;
 use super::findings::{Finding, Remedy};
 use crate::commit_log::file_name;
+use crate::folders::queue_folders;
 use crate::{QueueType, Unit};
 
 /// Units read at once.
@@ -40,7 +41,7 @@ impl OfflineStore {
 
     /// All queues of a kind that there are folders for; other names are passed over, as at loading.
     pub(super) fn queue_folders(&self, kind: QueueType) -> io::Result<Vec<Folder>> {
-        let folders = numbered_folders(&self.config.queue_folder(kind).0)?;
+        let folders = queue_folders(&self.config.queue_folder(kind).0)?;
         Ok(folders.into_iter().map(|(topic, id, path)| Folder { topic, id, kind, path }).collect())
     }
 
@@ -86,36 +87,6 @@ impl QueueFiles<'_> {
             QueueType::Batch => 0,
         }
     }
-}
-
-/// The folders `<topic>/<queue id>` under a root, in order.
-pub(super) fn numbered_folders(root: &Path) -> io::Result<Vec<(String, i32, PathBuf)>> {
-    let mut folders = Vec::new();
-    for topic in sub_folders(root)? {
-        let Some(name) = topic.file_name().and_then(|n| n.to_str()) else { continue };
-        for path in sub_folders(&topic)? {
-            if let Some(id) = path.file_name().and_then(|n| n.to_str()).and_then(|n| n.parse().ok()) {
-                folders.push((name.to_owned(), id, path));
-            }
-        }
-    }
-    folders.sort();
-    Ok(folders)
-}
-
-fn sub_folders(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut folders = Vec::new();
-    let entries = match fs::read_dir(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(folders),
-        entries => entries?,
-    };
-    for entry in entries {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            folders.push(entry.path());
-        }
-    }
-    Ok(folders)
 }
 
 fn starts(dir: &Path, size: u64) -> io::Result<Result<Vec<u64>, Finding>> {

@@ -10,6 +10,7 @@ use super::save::Unsynced;
 use crate::Unit;
 use crate::commit_log::file_name;
 use crate::consume_queue::ConsumeQueue;
+use crate::folders::if_there;
 
 /// Units read at once where fillers are passed over.
 const FILLERS_AT_ONCE: usize = 1024;
@@ -206,8 +207,5 @@ impl Queues {
 }
 
 fn remove_dir(dir: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(dir) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
-    }
+    if_there(fs::remove_dir_all(dir)).map(|_| ())
 }

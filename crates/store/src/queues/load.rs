@@ -15,8 +15,10 @@ use crate::commit_log::file_name;
 use crate::consume_queue::ConsumeQueue;
 use crate::ext::is_address;
 use crate::file::StoreFile;
+use crate::folders::queue_folders;
 use crate::progress::Report;
 use crate::read::{QueueType, Unit};
+use crate::signal::side_by_side;
 
 /// Threads that load queues side by side, at most, and the queues that are worth one.
 const MOST_LOADERS: usize = 32;
@@ -57,12 +59,7 @@ impl Queues {
         };
         // The loaders wait for the disk, not for a processor.
         let loaders = (found.len() / QUEUES_PER_LOADER).min(MOST_LOADERS);
-        std::thread::scope(|scope| {
-            for _ in 1..loaders {
-                scope.spawn(work);
-            }
-            work();
-        });
+        side_by_side(loaders, &work);
         report.lock().done(|| format!("{} consume queues are loaded", found.len()));
         let damaged = damaged.into_inner();
         for (queue, dir, what) in &damaged {
@@ -77,22 +74,15 @@ impl Queues {
         let mut found = Vec::new();
         for kind in [QueueType::Simple, QueueType::Batch] {
             let root = &self.folder(kind).root;
-            let topics = if root.is_dir() { sub_dirs(root)? } else { Vec::new() };
-            for topic in topics {
-                let Some(name) = topic.file_name().and_then(|n| n.to_str()) else { continue };
-                for dir in sub_dirs(&topic)? {
-                    let Some(id) = dir.file_name().and_then(|n| n.to_str()).and_then(|n| n.parse().ok()) else {
-                        continue;
-                    };
-                    if self.kinds.queue_type(name) != kind && self.kinds.knows(name) {
-                        return Err(OpenError::bad(&dir, wrong_kind(kind)));
-                    }
-                    let queue = self.make(name, id, kind);
-                    if queue.kind == kind {
-                        found.push((queue, dir));
-                    } else {
-                        tracing::warn!(dir = %dir.display(), "left of a topic that is gone, and not loaded");
-                    }
+            for (topic, id, dir) in queue_folders(root).map_err(OpenError::io(root))? {
+                if self.kinds.queue_type(&topic) != kind && self.kinds.knows(&topic) {
+                    return Err(OpenError::bad(&dir, wrong_kind(kind)));
+                }
+                let queue = self.make(&topic, id, kind);
+                if queue.kind == kind {
+                    found.push((queue, dir));
+                } else {
+                    tracing::warn!(dir = %dir.display(), "left of a topic that is gone, and not loaded");
                 }
             }
         }
@@ -252,17 +242,6 @@ impl Queues {
 /// Where the written part of a sparse file ends; its size when the file system cannot tell.
 fn data_end(file: &StoreFile, size: u64) -> u64 {
     rustix::fs::seek(file.file(), SeekFrom::Hole(0)).map_or(size, |end| end.min(size))
-}
-
-fn sub_dirs(dir: &Path) -> Result<Vec<PathBuf>, OpenError> {
-    let mut dirs = Vec::new();
-    for entry in fs::read_dir(dir).map_err(OpenError::io(dir))? {
-        let entry = entry.map_err(OpenError::io(dir))?;
-        if entry.file_type().map_err(OpenError::io(dir))?.is_dir() {
-            dirs.push(entry.path());
-        }
-    }
-    Ok(dirs)
 }
 
 fn wrong_kind(kind: QueueType) -> String {
