@@ -26,6 +26,8 @@ pub(crate) const UNIT: usize = 20;
 pub(crate) const FILLER_SIZE: u32 = 0x7FFF_FFFF;
 /// Written units the tail keeps for readers that follow closely.
 const KEEP_UNITS: usize = 1024;
+/// Places that may be left empty for lost messages. No checksum covers a record's queue offset: more is taken for a wrong one.
+const MOST_LOST: u64 = 1 << 24;
 
 impl QueueType {
     /// Bytes of a unit.
@@ -385,7 +387,7 @@ impl State {
     fn leave_out(&mut self, unit: &BatchUnit, end: i64) -> i64 {
         let lost = unit.base - end;
         let room = unit.physical_offset.saturating_sub(self.max_physical) / SMALLEST_RECORD as u64;
-        if lost <= 0 || lost as u64 > room {
+        if lost <= 0 || lost as u64 > room.min(MOST_LOST) {
             return 0;
         }
         tracing::error!(first = end, lost, physical = unit.physical_offset, "messages of a queue are lost");
@@ -402,5 +404,26 @@ impl State {
         for _ in self.tail_start..offset {
             self.tail.extend_from_slice(&encode_unit(0, FILLER_SIZE, 0));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_lost_messages_stay_empty_unless_no_log_could_have_held_so_many() {
+        let put = |physical_offset, base| {
+            let queue = ConsumeQueue::new(0, "T".into(), 0, QueueType::Simple);
+            for (physical_offset, base) in [(0, 0), (physical_offset, base)] {
+                let unit = BatchUnit { physical_offset, size: 100, tags_code: 0, store_time: 1, base, count: 1 };
+                assert_eq!(queue.put(&unit, 1000, None), Put::Done { first: base == 0 });
+            }
+            queue.end()
+        };
+        assert_eq!(put(100, 1), 2);
+        assert_eq!(put(100 + 9 * 91, 10), 11, "room for nine of the smallest records");
+        assert_eq!(put(100 + 9 * 91 - 1, 10), 2);
+        assert_eq!(put(1 << 50, 1 << 40), 2, "a terabyte of empty places");
     }
 }

@@ -180,10 +180,13 @@ impl Queues {
     /// How many queues have files, and the sum of the numbers of their last files, which does not fall when old files go.
     pub(crate) fn extent(&self) -> (u32, u64) {
         let (mut queues, mut last_files) = (0, 0);
-        for queue in self.all() {
-            if let Some(last) = queue.state().files.last() {
-                queues += 1;
-                last_files += last / self.folder(queue.kind).file_size + 1;
+        // Not over a copy: this is done for each checkpoint.
+        for topic in self.topics.read().values() {
+            for queue in topic.queues.read().values() {
+                if let Some(last) = queue.state().files.last() {
+                    queues += 1;
+                    last_files += last / self.folder(queue.kind).file_size + 1;
+                }
             }
         }
         (queues, last_files)
