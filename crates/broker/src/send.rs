@@ -201,15 +201,11 @@ struct Job<'s, 'a> {
 impl<'s> Job<'s, '_> {
     fn store_one(&self) -> Result<Stored<'s>, Refusal> {
         let (broker, send) = (self.broker, self.send);
-        let text = send.properties.as_deref().unwrap_or_default().as_bytes();
-        let found = SendProperties::scan(text);
+        let found = SendProperties::scan(self.text());
         let level = self.delay_level(&found)?;
         self.check(&found, level)?;
 
-        let mut stored_text = Properties { text: Cow::Borrowed(text) };
-        if found.needs_cleaning {
-            cleaned(stored_text.edit(), text);
-        }
+        let mut stored_text = self.stored_text(&found);
         let mut topic = send.topic.as_ref();
         let mut queue_id = self.queue_id;
         let mut level = level;
@@ -231,20 +227,7 @@ impl<'s> Job<'s, '_> {
             wait_in_level(stored_text.edit(), level, topic, queue_id);
             (topic, queue_id) = (SCHEDULE_TOPIC, queue_of_level(level));
         }
-        let appended = broker.store.append(&Append {
-            topic,
-            queue_id,
-            flag: send.flag,
-            sys_flag: self.sys_flag(),
-            born_timestamp: send.born_timestamp,
-            born_host: self.conn.remote_addr(),
-            store_host: broker.store_host,
-            reconsume_times: send.reconsume_times.unwrap_or(0),
-            prepared_transaction_offset: 0,
-            body: self.body,
-            properties: &stored_text.text,
-            more_properties: broker.pairs.as_bytes(),
-        });
+        let appended = broker.store.append(&self.message(topic, queue_id, &stored_text.text));
         let appended = appended.map_err(|error| send_answer::put_refusal(broker, &error))?;
         let stored = StoredSend {
             places: Places::One(appended.physical_offset),
@@ -270,13 +253,13 @@ impl<'s> Job<'s, '_> {
             let remark = format!("batch request does not support retry group {topic}");
             return Err(Refusal::new(code::MESSAGE_ILLEGAL, remark));
         }
-        let found = SendProperties::scan(send.properties.as_deref().unwrap_or_default().as_bytes());
+        let found = SendProperties::scan(self.text());
         let level = self.delay_level(&found)?;
         self.check(&found, 0)?;
         if level > 0 {
             return Err(send_answer::illegal(broker));
         }
-        if found.uniq_key.is_some() && self.topic.attributes.get("queue.type").is_some_and(|kind| kind == "BatchCQ") {
+        if found.uniq_key.is_some() && self.topic.has_batch_queues() {
             return self.store_inner_batch(&found);
         }
         let limit = broker.store_config().max_message_size as usize;
@@ -312,27 +295,10 @@ impl<'s> Job<'s, '_> {
 
     /// The whole batch as one record, which consumers take apart.
     fn store_inner_batch(&self, found: &SendProperties<'s>) -> Result<Stored<'s>, Refusal> {
-        let (broker, send) = (self.broker, self.send);
+        let broker = self.broker;
         let count = i16::try_from(self.items()?.len()).map_err(|_| send_answer::illegal(broker))?;
-        let text = send.properties.as_deref().unwrap_or_default().as_bytes();
-        let mut stored_text = Properties { text: Cow::Borrowed(text) };
-        if found.needs_cleaning {
-            cleaned(stored_text.edit(), text);
-        }
-        let message = Append {
-            topic: send.topic.as_ref(),
-            queue_id: self.queue_id,
-            flag: send.flag,
-            sys_flag: self.sys_flag(),
-            born_timestamp: send.born_timestamp,
-            born_host: self.conn.remote_addr(),
-            store_host: broker.store_host,
-            reconsume_times: send.reconsume_times.unwrap_or(0),
-            prepared_transaction_offset: 0,
-            body: self.body,
-            properties: &stored_text.text,
-            more_properties: broker.pairs.as_bytes(),
-        };
+        let stored_text = self.stored_text(found);
+        let message = self.message(self.send.topic.as_ref(), self.queue_id, &stored_text.text);
         let appended = broker.store.append_inner_batch(&message, count);
         let appended = appended.map_err(|error| send_answer::put_refusal(broker, &error))?;
         let stored = StoredSend {
@@ -346,6 +312,38 @@ impl<'s> Job<'s, '_> {
             topic: Some(self.topic.clone()),
         };
         Ok((stored, found.uniq_key.map(Cow::Borrowed)))
+    }
+
+    /// The property string as it came.
+    fn text(&self) -> &'s [u8] {
+        self.send.properties.as_deref().unwrap_or_default().as_bytes()
+    }
+
+    /// The property string as it is stored.
+    fn stored_text(&self, found: &SendProperties<'_>) -> Properties<'s> {
+        let mut stored = Properties { text: Cow::Borrowed(self.text()) };
+        if found.needs_cleaning {
+            cleaned(stored.edit(), self.text());
+        }
+        stored
+    }
+
+    fn message<'m>(&'m self, topic: &'m str, queue_id: i32, properties: &'m [u8]) -> Append<'m> {
+        let (broker, send) = (self.broker, self.send);
+        Append {
+            topic,
+            queue_id,
+            flag: send.flag,
+            sys_flag: self.sys_flag(),
+            born_timestamp: send.born_timestamp,
+            born_host: self.conn.remote_addr(),
+            store_host: broker.store_host,
+            reconsume_times: send.reconsume_times.unwrap_or(0),
+            prepared_transaction_offset: 0,
+            body: self.body,
+            properties,
+            more_properties: broker.pairs.as_bytes(),
+        }
     }
 
     fn items(&self) -> Result<Vec<BatchItem<'_>>, Refusal> {
@@ -374,8 +372,7 @@ impl<'s> Job<'s, '_> {
             let remark = format!("the broker[{}] sending transaction message is forbidden", broker.config().broker_ip1);
             return Err(Refusal::new(code::NO_PERMISSION, remark));
         }
-        let compacted = self.topic.attributes.get("cleanup.policy").is_some_and(|policy| policy == "COMPACTION");
-        if compacted && found.keys.is_none_or(|keys| keys.trim().is_empty()) {
+        if self.topic.is_compacted() && found.keys.is_none_or(|keys| keys.trim().is_empty()) {
             return Err(Refusal::new(code::MESSAGE_ILLEGAL, "Required message key is missing"));
         }
         if found.timer && level <= 0 {

@@ -382,18 +382,14 @@ impl store::TopicKinds for TopicTable {
     }
 
     fn queue_type(&self, topic: &str) -> store::QueueType {
-        match self.get(topic).as_ref().and_then(|topic| topic.attributes.get("queue.type")) {
-            Some(kind) if kind == "BatchCQ" => store::QueueType::Batch,
+        match self.get(topic) {
+            Some(topic) if topic.has_batch_queues() => store::QueueType::Batch,
             _ => store::QueueType::Simple,
         }
     }
 
     fn is_compaction(&self, topic: &str) -> bool {
-        let topic = self.get(topic);
-        topic
-            .as_ref()
-            .and_then(|topic| topic.attributes.get("cleanup.policy"))
-            .is_some_and(|policy| policy == "COMPACTION")
+        self.get(topic).is_some_and(|topic| topic.is_compacted())
     }
 }
 

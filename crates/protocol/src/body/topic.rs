@@ -62,6 +62,16 @@ bodies! {
 }
 
 impl TopicConfig {
+    /// Its queues can hold several messages as one record: `queue.type=BatchCQ`.
+    pub fn has_batch_queues(&self) -> bool {
+        self.attributes.get("queue.type").is_some_and(|kind| kind == "BatchCQ")
+    }
+
+    /// Of each key the last message is kept: `cleanup.policy=COMPACTION`.
+    pub fn is_compacted(&self) -> bool {
+        self.attributes.get("cleanup.policy").is_some_and(|policy| policy == "COMPACTION")
+    }
+
     /// The one-line form of compressed registrations: `name read write perm filterType {attributes}`. It has no room for
     /// `order` and `topicSysFlag`.
     pub fn to_line(&self) -> String {

@@ -30,8 +30,8 @@ impl KnownTopics {
         self.topics.as_ref().is_none_or(|topics| topics.contains_key(topic))
     }
 
-    fn attribute(&self, topic: &str, key: &str) -> Option<&str> {
-        self.topics.as_ref()?.get(topic)?.attributes.get(key).map(String::as_str)
+    fn get(&self, topic: &str) -> Option<&TopicConfig> {
+        self.topics.as_ref()?.get(topic)
     }
 }
 
@@ -41,13 +41,13 @@ impl TopicKinds for KnownTopics {
     }
 
     fn queue_type(&self, topic: &str) -> QueueType {
-        match self.attribute(topic, "queue.type") {
-            Some("BatchCQ") => QueueType::Batch,
+        match self.get(topic) {
+            Some(topic) if topic.has_batch_queues() => QueueType::Batch,
             _ => QueueType::Simple,
         }
     }
 
     fn is_compaction(&self, topic: &str) -> bool {
-        self.attribute(topic, "cleanup.policy") == Some("COMPACTION")
+        self.get(topic).is_some_and(TopicConfig::is_compacted)
     }
 }
