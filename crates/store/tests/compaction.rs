@@ -382,6 +382,41 @@ fn missing_and_damaged_files_are_built_again_as_far_as_the_commit_log_goes() {
 }
 
 #[test]
+fn damage_costs_only_the_damaged_message_where_the_commit_log_has_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_with(StoreConfig { file_reserved_time: Duration::ZERO, ..small(dir.path()) });
+    send_keyed(&store, 0..30, 30);
+    let sent: Vec<_> = (0..200).map(|_| send(&store, "Plain", 0, &"x".repeat(200))).collect();
+    flush(&store, sent.last().unwrap());
+    while store.delete_expired_now() > 0 {}
+    assert_eq!(offsets(&read_from(&store, 0)), (0..30).collect::<Vec<_>>());
+    store.close();
+    let files: Vec<String> = names(&log_dir(dir.path())).into_iter().collect();
+    assert_eq!(files.len(), 4, "nine messages in a file");
+    // The fifth message of the second file, and the second one of the last.
+    for (file, unit, lost) in [(&files[1], 4, 13), (&files[3], 1, 28)] {
+        let copy = tempfile::tempdir().unwrap();
+        copy_dir(dir.path(), copy.path());
+        let units = fs::read(queue_dir(copy.path()).join(file)).unwrap();
+        let place = u64::from_be_bytes(units[46 * unit..][..8].try_into().unwrap());
+        let start: u64 = file.parse().unwrap();
+        let log = fs::File::options().write(true).open(log_dir(copy.path()).join(file)).unwrap();
+        log.write_all_at(&[0xEE; 20], place - start + 30).unwrap();
+        let left: Vec<i64> = (0..30).filter(|offset| *offset != lost).collect();
+        let store = open_small(copy.path());
+        // The reader that meets the damage gets what is before; the next one finds it left out.
+        read_from(&store, 0);
+        assert_eq!(offsets(&read_from(&store, 0)), left);
+        store.compact_now().unwrap();
+        assert_eq!(send_with(&store, "C", 0, "v30", &[("KEYS", "k0")]).queue_offset, 30);
+        store.abandon();
+        let store = open_small(copy.path());
+        let left: Vec<i64> = left.into_iter().chain([30]).collect();
+        assert_eq!(offsets(&read_from(&store, 0)), left, "also after a crash");
+    }
+}
+
+#[test]
 fn files_of_another_size_are_an_error_and_stay() {
     let dir = tempfile::tempdir().unwrap();
     prepared(dir.path());

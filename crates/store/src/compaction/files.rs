@@ -157,6 +157,16 @@ impl Pair {
         Pair { start, end: start, units: 0, first: -1, last: -1 }
     }
 
+    /// Queue offset after the last record; without one, `before`.
+    pub(super) fn next_or(&self, before: i64) -> i64 {
+        if self.units > 0 { self.last + 1 } else { before }
+    }
+
+    /// Whether a unit goes on behind the last record. Damaged ones between may have been left out.
+    pub(super) fn is_followed_by(&self, unit: &BatchUnit) -> bool {
+        unit.physical_offset >= self.end && (self.units == 0 || unit.base > self.last)
+    }
+
     pub(super) fn add(&mut self, unit: &BatchUnit) {
         if self.units == 0 {
             self.first = unit.base;

@@ -20,6 +20,13 @@ pub(super) struct Source<'a> {
     pub(super) queue: &'a ConsumeQueue,
 }
 
+impl Source<'_> {
+    /// Whether the messages from a queue offset on can be copied once more.
+    fn has(&self, offset: i64) -> bool {
+        self.queue.min() <= offset && self.queue.end() > offset
+    }
+}
+
 pub(super) fn load(log: &CompactionLog, source: &Source<'_>) -> io::Result<State> {
     let (folder, sizes) = (&log.folder, log.sizes);
     swap::recover(folder, sizes)?;
@@ -52,13 +59,13 @@ fn read_pairs(log: &CompactionLog, source: &Source<'_>, wholly: &dyn Fn(bool) ->
     let mut pairs: Vec<Pair> = Vec::new();
     for (at, start) in starts.iter().enumerate() {
         let is_last = at + 1 == starts.len();
-        let mut found = read_pair(folder, log.sizes, *start, wholly(is_last), is_last)?;
         let next = pairs.last().map_or(0, |pair| pair.last + 1);
+        let mut found = read_pair(log, source, *start, next, wholly(is_last), is_last)?;
         if found.pair.units > 0 && found.pair.first < next {
             // It overlaps the one before.
             found = Found { pair: Pair::empty(*start), torn: true };
         }
-        let good_until = if found.pair.units > 0 { found.pair.last + 1 } else { next };
+        let good_until = found.pair.next_or(next);
         if found.pair.units > 0 {
             pairs.push(found.pair);
         } else {
@@ -68,7 +75,7 @@ fn read_pairs(log: &CompactionLog, source: &Source<'_>, wholly: &dyn Fn(bool) ->
             continue;
         }
         let path = folder.log_file(*start).display().to_string();
-        if source.queue.min() <= good_until && source.queue.end() > good_until {
+        if source.has(good_until) {
             tracing::error!(
                 path,
                 from = good_until,
@@ -82,7 +89,7 @@ fn read_pairs(log: &CompactionLog, source: &Source<'_>, wholly: &dyn Fn(bool) ->
         tracing::error!(
             path,
             from = good_until,
-            "a file of a compacted log is damaged, and the commit log no longer has its messages"
+            "a file of a compacted log is damaged, and the commit log no longer has the damaged messages"
         );
     }
     Ok(pairs)
@@ -95,7 +102,16 @@ struct Found {
     torn: bool,
 }
 
-fn read_pair(folder: &Folder, sizes: Sizes, start: u64, thorough: bool, is_last: bool) -> io::Result<Found> {
+/// Reads the pair of files that begin at `start`, whose first message is at `next` or later.
+fn read_pair(
+    of: &CompactionLog,
+    source: &Source<'_>,
+    start: u64,
+    next: i64,
+    thorough: bool,
+    is_last: bool,
+) -> io::Result<Found> {
+    let (folder, sizes) = (&of.folder, of.sizes);
     let log = match folder.open(&folder.log_file(start)) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Found { pair: Pair::empty(start), torn: true }),
         log => log?,
@@ -118,6 +134,9 @@ fn read_pair(folder: &Folder, sizes: Sizes, start: u64, thorough: bool, is_last:
     }
     open.pair = pair;
     let torn = behind == Behind::Damage || listed > open.pair.units;
+    if torn && !source.has(open.pair.next_or(next)) {
+        leave_out_damage(&mut open, folder, sizes)?;
+    }
     if torn || thorough {
         clear_behind(&open, sizes)?;
     }
@@ -153,7 +172,7 @@ fn by_units(open: &OpenPair) -> io::Result<(Pair, u64)> {
     let mut listed = 0;
     let mut good = true;
     let walked = open.each(&mut |unit, record| {
-        let follows = unit.physical_offset == pair.end && (pair.units == 0 || unit.base > pair.last);
+        let follows = pair.is_followed_by(unit);
         good = good && follows && record.is_some();
         if good {
             pair.add(unit);
@@ -166,6 +185,32 @@ fn by_units(open: &OpenPair) -> io::Result<(Pair, u64)> {
         Err(e) if e.kind() == io::ErrorKind::InvalidData => Ok((pair, u64::MAX)),
         walked => walked.map(|()| (pair, listed)),
     }
+}
+
+/// Takes all units whose records are intact, for what is behind the first damage is nowhere else.
+fn leave_out_damage(open: &mut OpenPair, folder: &Folder, sizes: Sizes) -> io::Result<()> {
+    let mut raw = vec![0; sizes.queue as usize];
+    open.queue.read_at(&mut raw, 0)?;
+    open.pair = Pair { end: open.pair.start + sizes.log, ..open.pair };
+    let mut pair = Pair::empty(open.pair.start);
+    let mut units = Vec::with_capacity(raw.len());
+    for unit in raw.chunks_exact(BATCH_UNIT).filter_map(BatchUnit::decode) {
+        let bytes = match open.records(&[unit], 0) {
+            // It points nowhere.
+            Err(e) if e.kind() == io::ErrorKind::InvalidData => continue,
+            read => read?.0,
+        };
+        if pair.is_followed_by(&unit) && intact(&unit, &bytes).is_some() {
+            units.extend_from_slice(&unit.encode());
+            pair.add(&unit);
+        }
+    }
+    units.resize(raw.len(), 0);
+    let path = folder.queue_file(pair.start);
+    folder.replace(&path, &units)?;
+    open.queue = folder.open(&path)?;
+    open.pair = pair;
+    Ok(())
 }
 
 /// Makes the units from the records.
