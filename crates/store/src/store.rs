@@ -122,8 +122,7 @@ impl Store {
         let was_running = abort.exists();
         let log = CommitLog::load(&config)?;
         let path = root.join("checkpoint");
-        let (mut checkpoint, progress) =
-            Checkpoint::open(&path, config.faults.clone()).map_err(OpenError::io(&path))?;
+        let (checkpoint, progress) = Checkpoint::open(&path, config.faults.clone()).map_err(OpenError::io(&path))?;
         let boot = boot_id();
         let known = Known::new(was_running, checkpoint.times, progress, boot);
         let exit = known.exit;
@@ -149,17 +148,13 @@ impl Store {
         index.cut(found.end).map_err(OpenError::io(index.dir()))?;
         index.resume(&log, indexed, found.end).map_err(OpenError::io(index.dir()))?;
 
-        checkpoint.times.confirm = found.end as i64;
         // What a killed process had written was not all flushed.
         let unflushed = progress.map_or(found.from, |p| p.flushed.min(found.from));
-        let queue_count = queues.all().len() as u32;
         let progress = progress.unwrap_or_default();
         let progress = Progress {
             // What was built again behind this is in memory, and the marks may have been those of a longer log.
             queued: found.from,
             durable: progress.durable.min(found.from),
-            queues: queue_count,
-            clean: false,
             boot,
             ..progress
         };

@@ -45,6 +45,7 @@ impl Queues {
         let mut failed = Vec::new();
         for queue in listed {
             if queue.is_dead() {
+                self.note_saved(queue.unsaved().1.len());
                 continue;
             }
             if result.is_err() {
@@ -77,12 +78,17 @@ impl Queues {
             io.wrote(queue, (queue.uid, start), now.len() as u64);
             at += units as i64;
             rest = later;
-            self.unsaved_bytes.fetch_sub(now.len().min(self.unsaved_bytes()), Ordering::Relaxed);
+            self.note_saved(now.len());
             if queue.set_saved(at) {
                 self.warm.lock().push(queue.clone());
             }
         }
         Ok(())
+    }
+
+    /// So many bytes of units are no longer in memory alone. Fillers are not counted before.
+    fn note_saved(&self, bytes: usize) {
+        self.unsaved_bytes.fetch_sub(bytes.min(self.unsaved_bytes()), Ordering::Relaxed);
     }
 
     fn file_for_write(&self, queue: &ConsumeQueue, start: u64, io: &mut Unsynced) -> io::Result<Arc<StoreFile>> {
@@ -182,5 +188,25 @@ impl Queues {
     /// Frees the tails of queues nobody wrote to since the last call.
     pub(crate) fn cool(&self) {
         self.warm.lock().retain(|queue| !queue.is_dead() && !queue.cool());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StoreConfig;
+    use crate::batch_unit::BatchUnit;
+
+    #[test]
+    fn what_a_deleted_topic_had_in_memory_does_not_count_for_ever() {
+        let dir = tempfile::tempdir().unwrap();
+        let queues = Queues::new(&StoreConfig::new(dir.path()), Arc::new(()));
+        let queue = queues.get_or_make("T", 0);
+        let unit = BatchUnit { physical_offset: 0, size: 100, tags_code: 0, store_time: 1, base: 0, count: 1 };
+        queues.put(&queue, &unit);
+        assert_eq!(queues.unsaved_bytes(), 20);
+        queues.delete_topic("T").unwrap();
+        queues.save_all().unwrap();
+        assert_eq!(queues.unsaved_bytes(), 0);
     }
 }
