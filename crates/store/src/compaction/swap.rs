@@ -26,25 +26,36 @@ impl CompactionLog {
     /// Replaces the first pairs, `old`, by `new`, which lie in `compacting` and on the disk.
     pub(super) fn swap(&self, old: &[Pair], new: Vec<Pair>) -> io::Result<()> {
         let _writing = self.writing.lock();
-        let mut state = self.state.write();
-        let Some(now) = state.take_if(|state| !self.is_dead() && state.pairs.starts_with(old)) else {
-            return Err(io::Error::other("the files changed during the round"));
+        let rest = {
+            let state = self.state.read();
+            let known = state.as_ref().filter(|state| !self.is_dead() && state.pairs.starts_with(old));
+            let known = known.ok_or_else(|| io::Error::other("the files changed during the round"))?;
+            known.pairs.get(old.len()..).unwrap_or_default().to_vec()
         };
-        let rest = now.pairs.get(old.len()..).unwrap_or_default();
         let swap =
             Swap { new_end: new.len() as u64 * self.sizes.log, old_end: rest.first().map_or(0, |pair| pair.start) };
         // Fewer records never need more files.
         if swap.new_end > swap.old_end {
             return Err(io::Error::other("the new files need more room than the old ones"));
         }
+        let pairs = new.into_iter().chain(rest).collect();
+        // On an error the state becomes unknown, and loading it again finishes the swap if it had been decided.
+        self.replace(swap, pairs).inspect_err(|_| *self.state.write() = None)
+    }
+
+    fn replace(&self, swap: Swap, pairs: Vec<Pair>) -> io::Result<()> {
         self.folder.compacting().create()?;
         self.folder.compacting().sync()?;
         let text = format!("{} {}", swap.new_end, swap.old_end);
         self.folder.replace(&self.folder.log.join(SWAP), text.as_bytes())?;
-        // On an error the state stays unknown, and loading it again finishes the swap.
-        finish(&self.folder, self.sizes, swap)?;
-        *state = Some(State { pairs: new.into_iter().chain(rest.iter().cloned()).collect(), ..now });
-        Ok(())
+        {
+            // Readers wait for this alone, not for the disk.
+            let mut state = self.state.write();
+            let known = state.take();
+            move_files(&self.folder, self.sizes, swap)?;
+            *state = known.map(|known| State { pairs, ..known });
+        }
+        settle(&self.folder)
     }
 }
 
@@ -68,6 +79,11 @@ fn parse(text: &str) -> Option<Swap> {
 }
 
 fn finish(folder: &Folder, sizes: Sizes, swap: Swap) -> io::Result<()> {
+    move_files(folder, sizes, swap)?;
+    settle(folder)
+}
+
+fn move_files(folder: &Folder, sizes: Sizes, swap: Swap) -> io::Result<()> {
     let built = folder.compacting();
     for (from, to, size) in [(&built.log, &folder.log, sizes.log), (&built.queue, &folder.queue, sizes.queue)] {
         for start in Folder::starts(from, size)? {
@@ -80,8 +96,13 @@ fn finish(folder: &Folder, sizes: Sizes, swap: Swap) -> io::Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+/// All files are where they belong: puts that onto the disk, and ends the swap.
+fn settle(folder: &Folder) -> io::Result<()> {
     folder.sync()?;
-    built.remove()?;
+    folder.compacting().remove()?;
     folder.remove_file(&folder.log.join(SWAP))?;
     folder.sync()
 }
