@@ -126,7 +126,7 @@ impl Store {
         }
     }
 
-    /// Answers those who waited too long. Runs on another thread than the flush, which may be what they wait for.
+    /// Answers those who waited too long. Runs on a thread that never waits for the disk, for that is what they wait for.
     pub(crate) fn answer_overdue(&self, now: Instant) {
         let overdue: Vec<Waiter> = self.waiters.lock().extract_if(.., |w| w.overdue <= now).collect();
         for waiter in overdue {

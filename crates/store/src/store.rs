@@ -29,6 +29,8 @@ use crate::{ArrivalListener, StoreConfig, TopicKinds};
 
 /// How often queue units are written and the small chores are done.
 const QUEUE_TICK: Duration = Duration::from_millis(200);
+/// How often it is looked for those who have waited too long.
+const OVERDUE_TICK: Duration = Duration::from_millis(200);
 /// How often the index takes what few keys wait.
 const INDEX_TICK: Duration = Duration::from_millis(500);
 /// How often pages of old messages are let go of.
@@ -94,6 +96,7 @@ pub struct Store {
     pub(crate) queue_signal: Arc<Signal>,
     pub(crate) index_signal: Arc<Signal>,
     pub(crate) clean_signal: Arc<Signal>,
+    overdue_signal: Arc<Signal>,
     pub(crate) compaction_signal: Arc<Signal>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 
@@ -181,6 +184,7 @@ impl Store {
             queue_signal: Arc::default(),
             index_signal: Arc::default(),
             clean_signal: Arc::default(),
+            overdue_signal: Arc::default(),
             compaction_signal: Arc::default(),
             compaction: Compaction::new(&config, exit == LastExit::Clean),
             threads: Mutex::default(),
@@ -222,7 +226,11 @@ impl Store {
             store.delete_expired(now_ms());
             store.config.clean_resource_interval
         })?;
-        self.threads.lock().extend([flush, queues, index, clean]);
+        let overdue = self.spawn("store-overdue", &self.overdue_signal, |store| {
+            store.answer_overdue(Instant::now());
+            OVERDUE_TICK
+        })?;
+        self.threads.lock().extend([flush, queues, index, clean, overdue]);
         if self.compaction.enabled {
             let mut schedule = Schedule::new(self.config.compaction_interval);
             let pass = move |store: &Store| store.compaction_pass(&mut schedule);
@@ -258,7 +266,6 @@ impl Store {
         let chores = &mut *self.chores.lock();
         let now = Instant::now();
         self.gate.retry(now);
-        self.answer_overdue(now);
         // A caller that appended but did not write out must not keep others' messages back for ever.
         self.write_all();
         self.log.prepare_next(self.positions.written());
@@ -380,8 +387,14 @@ impl Store {
     }
 
     fn stop_threads(&self) {
-        let signals =
-            [&self.flush_signal, &self.queue_signal, &self.index_signal, &self.clean_signal, &self.compaction_signal];
+        let signals = [
+            &self.flush_signal,
+            &self.queue_signal,
+            &self.index_signal,
+            &self.clean_signal,
+            &self.compaction_signal,
+            &self.overdue_signal,
+        ];
         signals.into_iter().for_each(|signal| signal.stop());
         let me = std::thread::current().id();
         for thread in std::mem::take(&mut *self.threads.lock()) {
