@@ -6,9 +6,21 @@ mod workload;
 use std::sync::Arc;
 use std::time::Duration;
 
-use store::{Store, StoreConfig};
+use store::{QueueType, Store, StoreConfig, TopicKinds};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+struct Kinds;
+
+impl TopicKinds for Kinds {
+    fn queue_type(&self, topic: &str) -> QueueType {
+        if topic == workload::BATCH_QUEUES { QueueType::Batch } else { QueueType::Simple }
+    }
+
+    fn is_compaction(&self, topic: &str) -> bool {
+        topic == workload::COMPACTED
+    }
+}
 
 fn main() -> Outcome {
     let mut args = std::env::args().skip(1).peekable();
@@ -20,16 +32,24 @@ fn main() -> Outcome {
         file_reserved_time: Duration::ZERO,
         delete_when: Vec::new(),
         delete_commit_log_files_interval: Duration::ZERO,
+        clean_resource_interval: Duration::from_secs(24 * 3600),
+        compaction_interval: Duration::from_secs(24 * 3600),
         ..StoreConfig::new(args.next().ok_or("a root is needed")?)
     };
     while let Some(setting) = args.next_if(|a| ["small", "crc", "ext"].contains(&a.as_str())) {
         match setting.as_str() {
             "small" => small(&mut config),
             "crc" => config.append_prop_crc = true,
+            "ext" => {
+                config.enable_consume_queue_ext = true;
+                config.enable_lmq = true;
+                config.enable_multi_dispatch = true;
+            }
             other => return Err(format!("{other}: unknown").into()),
         }
     }
-    let store = Store::open(config, Arc::new(()), Box::new(()))?;
+    let light = config.enable_lmq;
+    let store = Store::open(config, Arc::new(Kinds), Box::new(()))?;
     while let Some(command) = args.next() {
         let mut number = || -> Result<usize, Box<dyn std::error::Error>> {
             Ok(args.next().ok_or("the command needs a number")?.parse()?)
@@ -43,7 +63,10 @@ fn main() -> Outcome {
             }
             "put" => {
                 let round = args.next().ok_or("put needs the name of a round")?;
-                workload::put(&store, &round, args.next().ok_or("put needs a number")?.parse()?)?;
+                workload::put(&store, &round, args.next().ok_or("put needs a number")?.parse()?, light)?;
+            }
+            "compact" => {
+                store.compact_now()?;
             }
             // As a kill -9 would.
             "kill" => std::process::abort(),
@@ -59,4 +82,8 @@ fn small(config: &mut StoreConfig) {
     config.consume_queue_file_size = 20 * 1000;
     config.max_hash_slot_num = 5000;
     config.max_index_num = 20_000;
+    config.consume_queue_ext_file_size = 64 << 10;
+    config.batch_consume_queue_file_size = 46 * 1000;
+    config.compaction_queue_file_size = 46 * 500;
+    config.compaction_file_size = 256 << 10;
 }

@@ -3,8 +3,12 @@
 use std::collections::BTreeSet;
 
 use parking_lot::Mutex;
-use protocol::record::{RecordView, properties, property};
-use store::{Boundary, GetRequest, RecordFilter, Store};
+use protocol::record::{RecordView, java_hash, properties, property};
+use store::{Boundary, GetRequest, KeyQueryResult, RecordFilter, Store};
+
+use crate::workload::{BATCH_QUEUES, COMPACTED};
+
+const TAGS: &str = "Tag1";
 
 /// All queues, and the key queries of every `step`-th message of a queue.
 pub(crate) fn print(store: &Store, step: usize) {
@@ -16,10 +20,14 @@ pub(crate) fn print(store: &Store, step: usize) {
         let mut keys: BTreeSet<String> = ["all5", "all99", "none"].map(String::from).into();
         for queue in store.queue_ids(topic) {
             total += print_queue(store, topic, queue, step, &mut keys);
+            print_tagged(store, topic, queue);
             print_times(store, topic, queue);
         }
         for key in &keys {
-            print_key(store, topic, key);
+            print_found(&format!("key {topic} {key}"), &store.query_key(topic, key, 1_000_000, 0, i64::MAX));
+        }
+        if std::env::var_os("STORE_PEER_FOUR").is_none() {
+            print_found(&format!("tags {topic}"), &store.query_tags(topic, TAGS, 1_000_000, 0, i64::MAX));
         }
     }
     println!("total {total}");
@@ -27,7 +35,7 @@ pub(crate) fn print(store: &Store, step: usize) {
 
 /// Range, messages, CRC of all record bytes, CRC of all tags codes.
 fn print_queue(store: &Store, topic: &str, queue: i32, step: usize, keys: &mut BTreeSet<String>) -> usize {
-    let (min, max) = (store.min_offset(topic, queue), store.max_offset(topic, queue));
+    let (min, max) = (first(store, topic, queue), store.max_offset(topic, queue));
     let (mut offset, mut count, mut crc) = (min, 0, crc32fast::Hasher::new());
     let codes = TagsCodes::default();
     while offset < max {
@@ -64,9 +72,43 @@ fn keys_of(record: &[u8], keys: &mut BTreeSet<String>) {
     keys.extend(more.split(' ').filter(|key| !key.is_empty()).map(String::from));
 }
 
+/// Java says of a compacted queue what its consume queue still has; readers find messages before that.
+fn first(store: &Store, topic: &str, queue: i32) -> i64 {
+    if topic == COMPACTED { 0 } else { store.min_offset(topic, queue) }
+}
+
+/// How many messages a reader gets who wants one tag, and the CRC of their bytes.
+fn print_tagged(store: &Store, topic: &str, queue: i32) {
+    let max = store.max_offset(topic, queue);
+    let (mut offset, mut count, mut crc) = (first(store, topic, queue), 0, crc32fast::Hasher::new());
+    while offset < max {
+        let got = store.get(&GetRequest {
+            topic,
+            queue,
+            offset,
+            max_messages: 32,
+            max_bytes: 1 << 20,
+            filter: Some(&OneTag),
+            may_block: true,
+        });
+        for record in &got.messages {
+            crc.update(record);
+            count += 1;
+        }
+        if got.next_offset <= offset {
+            break;
+        }
+        offset = got.next_offset;
+    }
+    println!("tagged {topic} {queue} {count} {}", crc.finalize());
+}
+
 /// The searches around nine messages from the first to the last.
 fn print_times(store: &Store, topic: &str, queue: i32) {
     let (min, max) = (store.min_offset(topic, queue), store.max_offset(topic, queue));
+    if topic == COMPACTED {
+        return;
+    }
     println!("earliest {topic} {queue} {}", store.store_time_at(topic, queue, min));
     if max <= min {
         return;
@@ -77,17 +119,27 @@ fn print_times(store: &Store, topic: &str, queue: i32) {
         print!("time {topic} {queue} {at} {stored}");
         for time in stored - 1..=stored + 1 {
             let search = |boundary| store.offset_by_time(topic, queue, time, boundary);
-            print!(" {} {}", search(Boundary::Lower), search(Boundary::Upper));
+            print!(" {}", search(Boundary::Lower));
+            if topic != BATCH_QUEUES {
+                print!(" {}", search(Boundary::Upper));
+            }
         }
         println!();
     }
 }
 
-fn print_key(store: &Store, topic: &str, key: &str) {
-    let found = store.query_key(topic, key, 1_000_000, 0, i64::MAX);
+fn print_found(line: &str, found: &KeyQueryResult) {
     let mut crc = crc32fast::Hasher::new();
     found.messages.iter().for_each(|m| crc.update(m));
-    println!("key {topic} {key} {} {}", found.messages.len(), crc.finalize());
+    println!("{line} {} {}", found.messages.len(), crc.finalize());
+}
+
+struct OneTag;
+
+impl RecordFilter for OneTag {
+    fn tags_code_matches(&self, tags_code: i64) -> bool {
+        tags_code == i64::from(java_hash(TAGS))
+    }
 }
 
 /// Lets everything through and sums up what it was asked.

@@ -11,6 +11,8 @@ use crate::Outcome;
 const HALF: &str = "RMQ_SYS_TRANS_HALF_TOPIC";
 const OPERATIONS: &str = "RMQ_SYS_TRANS_OP_HALF_TOPIC";
 const SCHEDULE: &str = "SCHEDULE_TOPIC_XXXX";
+pub(crate) const BATCH_QUEUES: &str = "BatchQueues";
+pub(crate) const COMPACTED: &str = "Compacted";
 
 struct Message {
     topic: String,
@@ -28,12 +30,14 @@ struct Message {
 struct Workload<'a> {
     store: &'a Store,
     round: &'a str,
-    /// Messages that got a place in a queue.
+    /// Some messages go into light queues, too.
+    light: bool,
+    /// Records that got a place in a queue, one for each queue.
     queued: usize,
 }
 
-pub(crate) fn put(store: &Store, round: &str, count: usize) -> Outcome {
-    let mut work = Workload { store, round, queued: 0 };
+pub(crate) fn put(store: &Store, round: &str, count: usize, light: bool) -> Outcome {
+    let mut work = Workload { store, round, light, queued: 0 };
     for i in 0.. {
         if work.queued >= count {
             break;
@@ -72,6 +76,21 @@ impl Workload<'_> {
                 message.topic = format!("%RETRY%{}group", long_part());
                 message.reconsume_times = (i % 16) as i32;
             }
+            11 if !for_four() => return self.inner_batch(i),
+            12 if !for_four() => {
+                message.topic = BATCH_QUEUES.into();
+                message.queue = i / 20 % 8;
+            }
+            13 if !for_four() => {
+                message.topic = COMPACTED.into();
+                message.queue = i / 20 % 2;
+                properties::set(&mut message.properties, property::KEYS, &format!("key{}", i / 20 % 90));
+            }
+            14 if self.light => {
+                let names = format!("%LMQ%a,%LMQ%b{}", i / 20 % 5);
+                properties::set(&mut message.properties, property::INNER_MULTI_DISPATCH, &names);
+                self.queued += 2;
+            }
             _ => {}
         }
         self.put(&message)?;
@@ -100,22 +119,18 @@ impl Workload<'_> {
     }
 
     fn put(&self, m: &Message) -> Result<Appended, Box<dyn std::error::Error>> {
-        let appended = self.store.append(&Append {
-            topic: &m.topic,
-            queue_id: m.queue as i32,
-            flag: m.flag,
-            sys_flag: m.sys_flag,
-            born_timestamp: now(),
-            born_host: m.born_host,
-            store_host: m.store_host,
-            reconsume_times: m.reconsume_times,
-            prepared_transaction_offset: m.prepared,
-            body: &m.body,
-            properties: &m.properties,
-            more_properties: &[],
-        })?;
+        let appended = self.store.append(&of(m))?;
         self.store.write_out(appended.end)?;
         Ok(appended)
+    }
+
+    /// Three messages in a record.
+    fn inner_batch(&mut self, i: usize) -> Outcome {
+        let message = Message { queue: i / 20 % 8, ..self.message(BATCH_QUEUES, i) };
+        let appended = self.store.append_inner_batch(&of(&message), 3)?;
+        self.store.write_out(appended.end)?;
+        self.queued += 1;
+        Ok(())
     }
 
     fn batch(&mut self, i: usize) -> Outcome {
@@ -186,6 +201,23 @@ impl Workload<'_> {
     }
 }
 
+fn of(m: &Message) -> Append<'_> {
+    Append {
+        topic: &m.topic,
+        queue_id: m.queue as i32,
+        flag: m.flag,
+        sys_flag: m.sys_flag,
+        born_timestamp: now(),
+        born_host: m.born_host,
+        store_host: m.store_host,
+        reconsume_times: m.reconsume_times,
+        prepared_transaction_offset: m.prepared,
+        body: &m.body,
+        properties: &m.properties,
+        more_properties: &[],
+    }
+}
+
 fn set_real(message: &mut Message, topic: &str, i: usize) {
     properties::set(&mut message.properties, property::REAL_TOPIC, topic);
     properties::set(&mut message.properties, property::REAL_QUEUE_ID, &(i % 8).to_string());
@@ -193,8 +225,12 @@ fn set_real(message: &mut Message, topic: &str, i: usize) {
 
 /// Makes a topic longer than the records of RocketMQ 4 can say, unless one is to read them.
 fn long_part() -> String {
-    let short = std::env::var_os("STORE_PEER_SHORT_TOPICS").is_some();
-    if short { String::new() } else { "g".repeat(200) }
+    if for_four() { String::new() } else { "g".repeat(200) }
+}
+
+/// Whether RocketMQ 4 is the other side.
+fn for_four() -> bool {
+    std::env::var_os("STORE_PEER_FOUR").is_some()
 }
 
 fn now() -> i64 {

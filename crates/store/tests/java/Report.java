@@ -19,6 +19,8 @@ class Report {
     /** Where a record says at which place in the log it lies. */
     static final int PHYSICAL_OFFSET_AT = 28;
 
+    static final String TAGS = "Tag1";
+
     final DefaultMessageStore store;
     final String root;
     final int step;
@@ -45,10 +47,14 @@ class Report {
             Set<String> keys = new TreeSet<>(java.util.Arrays.asList("all5", "all99", "none"));
             for (int queue : topics.get(topic)) {
                 queue(topic, queue, keys);
+                tagged(topic, queue);
                 times(topic, queue);
             }
             for (String key : keys) {
-                key(topic, key);
+                found("key " + topic + " " + key, store.queryMessage(topic, key, 1000000, 0, Long.MAX_VALUE));
+            }
+            if (Version.FIVE) {
+                found("tags " + topic, Version.tagged(store, topic, TAGS));
             }
         }
         System.out.println("total " + total);
@@ -56,7 +62,7 @@ class Report {
 
     /** Range, messages, CRC of all record bytes, CRC of all tags codes. */
     private void queue(String topic, int queue, Set<String> keys) throws Exception {
-        long min = Version.min(store, topic, queue);
+        long min = first(topic, queue);
         long max = store.getMaxOffsetInQueue(topic, queue);
         CRC32 crc = new CRC32();
         TagsCodes codes = new TagsCodes();
@@ -100,8 +106,37 @@ class Report {
         }
     }
 
+    /** Java says of a compacted queue what its consume queue still has; readers find messages before that. */
+    private long first(String topic, int queue) {
+        return topic.equals(Workload.COMPACTED) ? 0 : Version.min(store, topic, queue);
+    }
+
+    /** How many messages a reader gets who wants one tag, and the CRC of their bytes. */
+    private void tagged(String topic, int queue) throws Exception {
+        CRC32 crc = new CRC32();
+        long count = 0;
+        long max = store.getMaxOffsetInQueue(topic, queue);
+        for (long offset = first(topic, queue); offset < max;) {
+            GetMessageResult got = store.getMessage("g", topic, queue, offset, 32, new OneTag());
+            for (SelectMappedBufferResult part : got.getMessageMapedList()) {
+                crc.update(part.getByteBuffer());
+                count++;
+            }
+            long next = got.getNextBeginOffset();
+            got.release();
+            if (next <= offset) {
+                break;
+            }
+            offset = next;
+        }
+        System.out.println("tagged " + topic + " " + queue + " " + count + " " + crc.getValue());
+    }
+
     /** The searches around nine messages from the first to the last. */
     private void times(String topic, int queue) throws Exception {
+        if (topic.equals(Workload.COMPACTED)) {
+            return;
+        }
         long min = Version.min(store, topic, queue);
         long max = store.getMaxOffsetInQueue(topic, queue);
         System.out.println("earliest " + topic + " " + queue + " " + store.getMessageStoreTimeStamp(topic, queue, min));
@@ -115,14 +150,16 @@ class Report {
             StringBuilder line = new StringBuilder("time " + topic + " " + queue + " " + at + " " + stored);
             for (long time = stored - 1; time <= stored + 1; time++) {
                 line.append(" " + Version.offsetByTime(store, topic, queue, time, false));
-                line.append(" " + Version.offsetByTime(store, topic, queue, time, true));
+                // The upper boundary of a batch queue gives anything, in Java.
+                if (!topic.equals(Workload.BATCH_QUEUES)) {
+                    line.append(" " + Version.offsetByTime(store, topic, queue, time, true));
+                }
             }
             System.out.println(line);
         }
     }
 
-    private void key(String topic, String key) throws Exception {
-        QueryMessageResult found = store.queryMessage(topic, key, 1000000, 0, Long.MAX_VALUE);
+    private void found(String line, QueryMessageResult found) {
         CRC32 crc = new CRC32();
         Set<Long> places = new TreeSet<>();
         for (ByteBuffer bytes : found.getMessageBufferList()) {
@@ -132,7 +169,19 @@ class Report {
             }
         }
         found.release();
-        System.out.println("key " + topic + " " + key + " " + places.size() + " " + crc.getValue());
+        System.out.println(line + " " + places.size() + " " + crc.getValue());
+    }
+
+    private static class OneTag implements MessageFilter {
+        @Override
+        public boolean isMatchedByConsumeQueue(Long tagsCode, ConsumeQueueExt.CqExtUnit extension) {
+            return tagsCode == null || tagsCode == TAGS.hashCode();
+        }
+
+        @Override
+        public boolean isMatchedByCommitLog(ByteBuffer record, Map<String, String> properties) {
+            return true;
+        }
     }
 
     /** Lets everything through and sums up what it was asked. */

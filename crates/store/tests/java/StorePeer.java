@@ -7,10 +7,12 @@ import org.apache.rocketmq.store.config.MessageStoreConfig;
  * Java's own store on a directory: writes messages, prints what is in it, removes old files, ends in order or dies.
  *
  *   StorePeer ROOT COMMAND...   where a command is
- *     small | crc | ext         settings: small files, a checksum of the properties, consume queue extensions (before all else)
+ *     small | crc | ext         settings: small files, a checksum of the properties, consume queue extensions and light
+ *                               queues (before all else)
  *     put ROUND N               writes the messages of a round
  *     report STEP               prints all queues, and the key queries of every STEP-th message
  *     clean N                   N steps of retention, whatever the age
+ *     compact                   a round of compaction
  *     kill                      dies at the end instead of closing
  */
 public class StorePeer {
@@ -43,6 +45,7 @@ public class StorePeer {
                     break;
                 case "ext":
                     config.setEnableConsumeQueueExt(true);
+                    Version.light(config);
                     break;
                 case "put":
                     new Workload(store, args[++i]).put(Integer.parseInt(args[++i]));
@@ -53,6 +56,9 @@ public class StorePeer {
                     break;
                 case "clean":
                     clean(store, config, Integer.parseInt(args[++i]));
+                    break;
+                case "compact":
+                    Version.compact(store);
                     break;
                 case "kill":
                     kill = true;
@@ -88,6 +94,7 @@ public class StorePeer {
         config.setMappedFileSizeConsumeQueueExt(64 << 10);
         config.setMaxHashSlotNum(5000);
         config.setMaxIndexNum(20000);
+        Version.small(config);
     }
 
     static DefaultMessageStore open(MessageStoreConfig config, boolean propertyCrc) throws Exception {

@@ -17,10 +17,12 @@ class Workload {
     static final String HALF = "RMQ_SYS_TRANS_HALF_TOPIC";
     static final String OPERATIONS = "RMQ_SYS_TRANS_OP_HALF_TOPIC";
     static final String SCHEDULE = "SCHEDULE_TOPIC_XXXX";
+    static final String BATCH_QUEUES = "BatchQueues";
+    static final String COMPACTED = "Compacted";
 
     final DefaultMessageStore store;
     final String round;
-    /** Messages that got a place in a queue. */
+    /** Records that got a place in a queue, one for each queue. */
     int queued;
 
     Workload(DefaultMessageStore store, String round) {
@@ -78,11 +80,50 @@ class Workload {
                 message.setTopic(longTopic());
                 message.setReconsumeTimes(i % 16);
                 break;
+            case 11:
+            case 12:
+                batchQueue(message, i);
+                break;
+            case 13:
+                compacted(message, i);
+                break;
+            case 14:
+                light(message, i);
+                break;
             default:
                 break;
         }
         put(message);
         queued++;
+    }
+
+    /** Of three messages in a record, or of one. */
+    private void batchQueue(Version.Message message, int i) {
+        if (!Version.FIVE) {
+            return;
+        }
+        message.setTopic(BATCH_QUEUES);
+        message.setQueueId(i / 20 % 8);
+        if (i % 20 == 11) {
+            message.setSysFlag(MessageSysFlag.NEED_UNWRAP_FLAG | MessageSysFlag.INNER_BATCH_FLAG);
+            MessageAccessor.putProperty(message, "INNER_NUM", "3");
+        }
+    }
+
+    private void compacted(Version.Message message, int i) {
+        if (Version.FIVE) {
+            message.setTopic(COMPACTED);
+            message.setQueueId(i / 20 % 2);
+            message.setKeys("key" + i / 20 % 90);
+        }
+    }
+
+    private void light(Version.Message message, int i) {
+        if (store.getMessageStoreConfig().isEnableConsumeQueueExt()) {
+            String names = "%LMQ%a,%LMQ%b" + i / 20 % 5;
+            MessageAccessor.putProperty(message, "INNER_MULTI_DISPATCH", names);
+            queued += 2;
+        }
     }
 
     /** Longer than the records of RocketMQ 4 can say. */

@@ -2,6 +2,7 @@ import java.io.IOException;
 import org.apache.rocketmq.common.BrokerConfig;
 import org.apache.rocketmq.store.DefaultMessageStore;
 import org.apache.rocketmq.store.MessageExtBrokerInner;
+import org.apache.rocketmq.store.QueryMessageResult;
 import org.apache.rocketmq.store.config.MessageStoreConfig;
 import org.apache.rocketmq.store.stats.BrokerStatsManager;
 
@@ -14,6 +15,16 @@ class Version {
     static DefaultMessageStore store(MessageStoreConfig config, boolean propertyCrc) throws IOException {
         return new DefaultMessageStore(config, new BrokerStatsManager("C", false),
             (topic, queue, offset, tags, time, bits, properties) -> { }, new BrokerConfig());
+    }
+
+    static void small(MessageStoreConfig config) { }
+
+    static void light(MessageStoreConfig config) { }
+
+    static void compact(DefaultMessageStore store) { }
+
+    static QueryMessageResult tagged(DefaultMessageStore store, String topic, String tags) {
+        throw new UnsupportedOperationException();
     }
 
     /** Delivered delayed messages would be more than what the workload wrote. */
