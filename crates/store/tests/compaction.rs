@@ -48,6 +48,12 @@ fn send_keyed(store: &Store, range: std::ops::Range<i64>, keys: i64) {
     }
 }
 
+/// Some files of the commit log with messages of another topic, flushed.
+fn fill_with_others(store: &Store) {
+    let sent: Vec<_> = (0..200).map(|_| send(store, "Plain", 0, &"x".repeat(200))).collect();
+    flush(store, sent.last().unwrap());
+}
+
 /// All messages a reader finds from an offset on: offset, key, body. The store's own range is not asked.
 fn read_from(store: &Store, mut offset: i64) -> Vec<(i64, String, String)> {
     let mut all = Vec::new();
@@ -231,16 +237,12 @@ fn a_failed_sync_keeps_the_commit_log_and_loses_nothing() {
         faults: Some(faults.clone()),
         ..small(dir.path())
     });
-    let fill = || {
-        let sent: Vec<_> = (0..200).map(|_| send(&store, "Plain", 0, &"x".repeat(200))).collect();
-        flush(&store, sent.last().unwrap());
-    };
     send_keyed(&store, 0..60, 5);
-    fill();
+    fill_with_others(&store);
     while store.delete_expired_now() > 0 {}
     store.compact_now().unwrap();
     send_keyed(&store, 60..63, 5);
-    fill();
+    fill_with_others(&store);
     let (min, content) = (store.min_physical_offset(), read_from(&store, 0));
     faults.0.store(true, Ordering::Release);
     assert_eq!(store.delete_expired_now(), 0, "what is not safe elsewhere stays");
@@ -255,18 +257,14 @@ fn a_failed_sync_keeps_the_commit_log_and_loses_nothing() {
 fn messages_that_went_before_they_were_copied_hold_nothing_up() {
     let dir = tempfile::tempdir().unwrap();
     let expiring = StoreConfig { file_reserved_time: Duration::ZERO, ..small(dir.path()) };
-    let fill = |store: &Store| {
-        let sent: Vec<_> = (0..200).map(|_| send(store, "Plain", 0, &"x".repeat(200))).collect();
-        flush(store, sent.last().unwrap());
-    };
     let store = open_with(StoreConfig { enable_compaction: false, ..expiring.clone() });
     send_keyed(&store, 0..20, 5);
-    fill(&store);
+    fill_with_others(&store);
     while store.delete_expired_now() > 0 {}
     assert_eq!((store.min_offset("C", 0), store.max_offset("C", 0)), (20, 20));
     store.close();
     let store = open_with(expiring);
-    fill(&store);
+    fill_with_others(&store);
     assert!(store.delete_expired_now() > 0, "retention goes on");
     assert_eq!(read_from(&store, 0), []);
     send_keyed(&store, 20..30, 5);
@@ -386,8 +384,7 @@ fn damage_costs_only_the_damaged_message_where_the_commit_log_has_gone() {
     let dir = tempfile::tempdir().unwrap();
     let store = open_with(StoreConfig { file_reserved_time: Duration::ZERO, ..small(dir.path()) });
     send_keyed(&store, 0..30, 30);
-    let sent: Vec<_> = (0..200).map(|_| send(&store, "Plain", 0, &"x".repeat(200))).collect();
-    flush(&store, sent.last().unwrap());
+    fill_with_others(&store);
     while store.delete_expired_now() > 0 {}
     assert_eq!(offsets(&read_from(&store, 0)), (0..30).collect::<Vec<_>>());
     store.close();

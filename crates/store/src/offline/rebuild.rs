@@ -29,7 +29,7 @@ const INDEX_STEP: u64 = 64 << 20;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rebuilt {
     pub queues: u64,
-    /// Messages in the queues.
+    /// Places in the queues; those of lost messages are empty.
     pub units: u64,
     pub index_files: u64,
     pub index_entries: u64,
