@@ -2,6 +2,7 @@
 
 pub mod java_namesrv;
 pub mod process;
+pub mod requests;
 pub mod wire;
 
 use std::time::{Duration, Instant};

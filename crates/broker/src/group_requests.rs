@@ -42,9 +42,7 @@ pub fn update_group_list(broker: &Arc<Broker>, context: &Context<'_>, request: &
     for wanted in &list.group_config_list {
         check(&wanted.group_name)?;
     }
-    for wanted in list.group_config_list {
-        broker.groups.update(wanted, context.now)?;
-    }
+    broker.groups.update_all(list.group_config_list, context.now)?;
     ok()
 }
 

@@ -108,18 +108,23 @@ impl SubscriptionGroups {
     }
 
     /// Creates or changes a group as an operator asks: `attributes` holds signed changes.
-    pub fn update(&self, mut wanted: SubscriptionGroupConfig, now: i64) -> Result<(), GroupError> {
-        let generation = {
+    pub fn update(&self, wanted: SubscriptionGroupConfig, now: i64) -> Result<(), GroupError> {
+        self.update_all(vec![wanted], now)
+    }
+
+    /// The same for several groups with one write of the file. The first one that is refused ends it; those before it stay.
+    pub fn update_all(&self, list: Vec<SubscriptionGroupConfig>, now: i64) -> Result<(), GroupError> {
+        let count = list.len();
+        let (generation, result) = {
             let mut state = self.state.write();
-            let current = state.groups.get(&wanted.group_name);
-            let before = current.map(|group| group.attributes.clone()).unwrap_or_default();
-            wanted.attributes = attributes::alter(current.is_none(), attributes::GROUP, &before, &wanted.attributes)
-                .map_err(GroupError::Refused)?;
-            tracing::info!(group = wanted.group_name, config = ?wanted, "group set");
-            state.groups.insert(wanted.group_name.clone(), Arc::new(wanted));
-            state.touch(now)
+            let result = list.into_iter().try_for_each(|wanted| state.set(wanted, count == 1, now));
+            (state.generation, result)
         };
-        Ok(self.write(generation)?)
+        if count > 1 {
+            tracing::info!(count, "groups set");
+        }
+        self.write(generation)?;
+        result
     }
 
     /// Forgets a group; false when there was none.
@@ -192,6 +197,19 @@ impl SubscriptionGroups {
 }
 
 impl State {
+    fn set(&mut self, mut wanted: SubscriptionGroupConfig, alone: bool, now: i64) -> Result<(), GroupError> {
+        let current = self.groups.get(&wanted.group_name);
+        let before = current.map(|group| group.attributes.clone()).unwrap_or_default();
+        wanted.attributes = attributes::alter(current.is_none(), attributes::GROUP, &before, &wanted.attributes)
+            .map_err(GroupError::Refused)?;
+        if alone {
+            tracing::info!(group = wanted.group_name, config = ?wanted, "group set");
+        }
+        self.groups.insert(wanted.group_name.clone(), Arc::new(wanted));
+        self.touch(now);
+        Ok(())
+    }
+
     fn touch(&mut self, now: i64) -> u64 {
         self.version.next(0, now);
         self.generation += 1;

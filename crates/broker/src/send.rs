@@ -174,6 +174,10 @@ fn describe(topic: &TopicConfig) -> String {
     )
 }
 
+fn no_key() -> Refusal {
+    Refusal::new(code::MESSAGE_ILLEGAL, "Required message key is missing")
+}
+
 /// A property string that is copied only when it has to change.
 struct Properties<'a> {
     text: Cow<'a, [u8]>,
@@ -204,6 +208,9 @@ impl<'s> Job<'s, '_> {
         let found = SendProperties::scan(self.text());
         let level = self.delay_level(&found)?;
         self.check(&found, level)?;
+        if self.lacks_key(&found) {
+            return Err(no_key());
+        }
 
         let mut stored_text = self.stored_text(&found);
         let mut topic = send.topic.as_ref();
@@ -269,6 +276,10 @@ impl<'s> Job<'s, '_> {
             return Err(Refusal::system(remark));
         }
         let items = self.items()?;
+        if self.topic.is_compacted() && items.iter().any(|item| self.lacks_key(&SendProperties::scan(item.properties)))
+        {
+            return Err(no_key());
+        }
         let appended = broker.store.append_batch(&AppendBatch {
             topic,
             queue_id: self.queue_id,
@@ -296,6 +307,9 @@ impl<'s> Job<'s, '_> {
     /// The whole batch as one record, which consumers take apart.
     fn store_inner_batch(&self, found: &SendProperties<'s>) -> Result<Stored<'s>, Refusal> {
         let broker = self.broker;
+        if self.lacks_key(found) {
+            return Err(no_key());
+        }
         let count = i16::try_from(self.items()?.len()).map_err(|_| send_answer::illegal(broker))?;
         let stored_text = self.stored_text(found);
         let message = self.message(self.send.topic.as_ref(), self.queue_id, &stored_text.text);
@@ -372,13 +386,15 @@ impl<'s> Job<'s, '_> {
             let remark = format!("the broker[{}] sending transaction message is forbidden", broker.config().broker_ip1);
             return Err(Refusal::new(code::NO_PERMISSION, remark));
         }
-        if self.topic.is_compacted() && found.keys.is_none_or(|keys| keys.trim().is_empty()) {
-            return Err(Refusal::new(code::MESSAGE_ILLEGAL, "Required message key is missing"));
-        }
         if found.timer && level <= 0 {
             return Err(Refusal::system("accurate timer message is not enabled, timerWheelEnable is false"));
         }
         Ok(())
+    }
+
+    /// Every record of a compacted topic needs a key.
+    fn lacks_key(&self, properties: &SendProperties<'_>) -> bool {
+        self.topic.is_compacted() && properties.keys.is_none_or(|keys| keys.trim().is_empty())
     }
 
     fn sys_flag(&self) -> i32 {

@@ -310,11 +310,16 @@ pub(crate) fn list_files(dir: &Path, into: &mut Vec<PathBuf>) -> Result<(), Open
     Ok(())
 }
 
+/// The offset a file is named after: digits, and no more than Java's 63 bits.
+pub(crate) fn offset_name(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str().filter(|name| name.bytes().all(|b| b.is_ascii_digit()))?;
+    name.parse().ok().filter(|offset| *offset <= i64::MAX as u64)
+}
+
 fn load_segment(path: &Path, config: &StoreConfig) -> Result<Segment, OpenError> {
-    let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-    let start: u64 = name
-        .parse()
-        .map_err(|_| OpenError::bad(path, "not a commit log file: its name is no offset; move it elsewhere".into()))?;
+    let start = offset_name(path).ok_or_else(|| {
+        OpenError::bad(path, "not a commit log file: its name is no offset; move it elsewhere".into())
+    })?;
     let file = StoreFile::open(path, config.faults.clone()).map_err(OpenError::io(path))?;
     let mut len = file.file().metadata().map_err(OpenError::io(path))?.len();
     if len == 0 {

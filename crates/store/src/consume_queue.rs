@@ -24,6 +24,8 @@ pub(crate) const UNIT: usize = 20;
 /// Size value of the units that fill the file of a queue that was created at an offset other than 0, and the places of lost
 /// messages.
 pub(crate) const FILLER_SIZE: u32 = 0x7FFF_FFFF;
+/// No queue gets as far. Beyond it the byte of a unit would not be a number of 63 bits.
+const HIGHEST_OFFSET: i64 = i64::MAX / BATCH_UNIT as i64;
 /// Written units the tail keeps for readers that follow closely.
 const KEEP_UNITS: usize = 1024;
 /// Places that may be left empty for lost messages. No checksum covers a record's queue offset: more is taken for a wrong one.
@@ -155,6 +157,8 @@ pub(crate) enum Put {
     },
     /// The queue has it already.
     Repeat,
+    /// No queue has such an offset.
+    Impossible,
     Dead,
 }
 
@@ -231,6 +235,14 @@ impl ConsumeQueue {
         if unit.physical_end() <= state.max_physical {
             return Put::Repeat;
         }
+        let possible = (0..HIGHEST_OFFSET).contains(&unit.base);
+        if !possible && self.kind == QueueType::Batch {
+            tracing::error!(
+                topic = %self.topic, queue = self.id, found = unit.base, physical = unit.physical_offset,
+                "a message's queue offset cannot be; the message is left out"
+            );
+            return Put::Impossible;
+        }
         let end = self.end();
         let is_new = end == 0 && state.files.is_empty() && state.tail.is_empty();
         if unit.base < end && (unit.base != 0 || self.kind == QueueType::Batch) {
@@ -238,7 +250,7 @@ impl ConsumeQueue {
         }
         let end = match self.kind {
             QueueType::Simple => {
-                let end = if unit.base > end && is_new {
+                let end = if unit.base > end && is_new && possible {
                     state.fill(unit.base, units_per_file);
                     self.set_min(unit.base);
                     unit.base

@@ -1,6 +1,6 @@
 //! What queues and index need of a message's properties.
 
-use protocol::record::{RecordView, java_hash, properties, property};
+use protocol::record::{RecordView, java_hash, properties, property, sys_flag};
 
 use crate::StoreConfig;
 use crate::batch_unit::BatchUnit;
@@ -81,8 +81,10 @@ pub(crate) fn unit_of(config: &StoreConfig, queue: &ConsumeQueue, at: u64, recor
             _ => {}
         }
     }
-    let (base, count) = match (queue.kind, base, count) {
-        (QueueType::Batch, Some(base), Some(count)) => (base, i16::max(count, 1)),
+    // Without the mark, which only the store sets, these are a producer's words.
+    let inner_batch = queue.kind == QueueType::Batch && record.sys_flag & sys_flag::INNER_BATCH != 0;
+    let (base, count) = match (inner_batch, base, count) {
+        (true, Some(base), Some(count)) => (base, i16::max(count, 1)),
         _ => (record.queue_offset, 1),
     };
     BatchUnit {

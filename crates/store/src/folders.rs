@@ -12,9 +12,10 @@ pub(crate) fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// What a folder holds.
+/// What a folder holds. The error names the folder.
 pub(crate) fn entries(dir: &Path) -> io::Result<impl Iterator<Item = io::Result<DirEntry>>> {
-    Ok(if_there(fs::read_dir(dir))?.into_iter().flatten())
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", dir.display()));
+    Ok(if_there(fs::read_dir(dir)).map_err(named)?.into_iter().flatten())
 }
 
 /// The folders `<topic>/<queue id>` under a root, in order. Other names are passed over.

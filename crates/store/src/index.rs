@@ -220,7 +220,9 @@ impl Index {
         for entry in std::fs::read_dir(&self.dir).map_err(OpenError::io(&self.dir))? {
             let path = entry.map_err(OpenError::io(&self.dir))?.path();
             match path.file_name().and_then(|n| n.to_str()) {
-                Some(name) if !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit()) => paths.push(path),
+                Some(name) if !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit()) && !path.is_dir() => {
+                    paths.push(path);
+                }
                 _ => tracing::warn!(path = %path.display(), "not an index file"),
             }
         }

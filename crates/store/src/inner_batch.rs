@@ -16,7 +16,7 @@ impl Store {
         if count <= 0 || !sys_flag::takes_queue_place(message.sys_flag) {
             return Err(PutError::MessageIllegal("an inner batch holds messages and is no part of a transaction"));
         }
-        let queue = self.queues.get_or_make(message.topic, message.queue_id);
+        let queue = self.queue_to_append(message.topic, message.queue_id)?;
         if queue.kind != QueueType::Batch {
             return Err(PutError::MessageIllegal("an inner batch needs a topic with queue.type=BatchCQ"));
         }
@@ -26,6 +26,7 @@ impl Store {
         let longest = with_range(message.more_properties, count, i64::MAX);
         self.check_size(&new_record(&Append { more_properties: &longest, ..message }, self.config.append_prop_crc))?;
         let facts = self.facts(&queue, message.sys_flag, message.properties, message.more_properties);
+        self.refuse_light(message.topic, &facts)?;
 
         let mut appender = self.appender.lock();
         self.check_open(&appender)?;

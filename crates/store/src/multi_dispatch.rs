@@ -30,7 +30,8 @@ pub(crate) fn places<'a>(record: &RecordView<'a>) -> impl Iterator<Item = (&'a s
     let names = properties::get(record.properties, property::INNER_MULTI_DISPATCH).unwrap_or_default();
     let offsets = properties::get(record.properties, property::INNER_MULTI_QUEUE_OFFSET).unwrap_or_default();
     let pairs = names.split(SEPARATOR).zip(offsets.split(SEPARATOR));
-    pairs.filter_map(|(name, offset)| is_light(name).then_some((name, offset.parse().ok()?)))
+    let places = pairs.filter_map(|(name, offset)| is_light(name).then_some((name, offset.parse().ok()?)));
+    places.filter(|(_, offset)| *offset >= 0)
 }
 
 fn is_light(name: &str) -> bool {
@@ -63,7 +64,8 @@ impl Store {
         }
         let len = self.check_size(&record)?;
         let appended = self.append_record(&mut appender, queue, &mut record, len, facts, 1)?;
-        let mut seen = HashSet::with_capacity(light.len());
+        // Once each; one that is sent to directly and names itself has the message already.
+        let mut seen = HashSet::from([queue.uid]);
         for queue in light.into_iter().filter(|queue| seen.insert(queue.uid)) {
             let base = queue.next.fetch_add(1, Ordering::AcqRel);
             if !self.config.enable_multi_dispatch {
@@ -80,6 +82,25 @@ impl Store {
             appender.group.entries.push(Entry { queue, unit });
         }
         Ok(appended)
+    }
+
+    /// The queue a message is put into. Light ones are counted, whichever way they come into being.
+    pub(crate) fn queue_to_append(&self, topic: &str, id: i32) -> Result<Arc<ConsumeQueue>, PutError> {
+        match self.queues.get(topic, id) {
+            Some(queue) => Ok(queue),
+            None if self.config.enable_lmq && topic.starts_with(LIGHT_PREFIX) && id == LIGHT_QUEUE => {
+                self.light_queue(topic)
+            }
+            None => Ok(self.queues.get_or_make(topic, id)),
+        }
+    }
+
+    /// A batch has no room for the places of its messages in light queues; Java leaves them out silently.
+    pub(crate) fn refuse_light(&self, topic: &str, facts: &Facts) -> Result<(), PutError> {
+        match facts.multi_dispatch && allowed(&self.config, topic) {
+            true => Err(PutError::MessageIllegal("messages of a batch cannot go into light queues")),
+            false => Ok(()),
+        }
     }
 
     fn light_queue(&self, name: &str) -> Result<Arc<ConsumeQueue>, PutError> {

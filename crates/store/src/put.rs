@@ -29,7 +29,7 @@ impl Store {
         }
         let mut record = new_record(message, self.config.append_prop_crc);
         let len = self.check_size(&record)?;
-        let queue = self.queues.get_or_make(message.topic, message.queue_id);
+        let queue = self.queue_to_append(message.topic, message.queue_id)?;
         let facts = self.facts(&queue, message.sys_flag, message.properties, message.more_properties);
         if facts.multi_dispatch
             && multi_dispatch::allowed(&self.config, message.topic)
@@ -70,14 +70,16 @@ impl Store {
         if batch.sys_flag & sys_flag::INNER_BATCH != 0 {
             return Err(PutError::MessageIllegal("a batch of records is no inner batch"));
         }
-        let queue = self.queues.get_or_make(batch.topic, batch.queue_id);
+        let queue = self.queue_to_append(batch.topic, batch.queue_id)?;
         let mut records = Vec::with_capacity(batch.items.len());
         let mut total = 0;
         for item in batch.items {
             let record = new_record(&item_message(batch, item), self.config.append_prop_crc);
             let len = self.check_size(&record)?;
             total += len;
-            records.push((record, len, self.facts(&queue, batch.sys_flag, item.properties, &[])));
+            let facts = self.facts(&queue, batch.sys_flag, item.properties, &[]);
+            self.refuse_light(batch.topic, &facts)?;
+            records.push((record, len, facts));
         }
         if total > self.config.max_message_size + RECORD_OVERHEAD || total as u64 + 8 > self.log.file_size {
             return Err(PutError::MessageIllegal("the batch is longer than maxMessageSize"));
@@ -172,9 +174,13 @@ impl Store {
     }
 }
 
-/// The topic becomes a folder name, so what would lead elsewhere is refused here too.
+/// A topic becomes a folder name. False for what would lead elsewhere.
+pub(crate) fn is_folder_name(topic: &str) -> bool {
+    !topic.is_empty() && topic.len() <= 255 && topic != "." && topic != ".." && !topic.contains(['/', '\0'])
+}
+
 pub(crate) fn check_place(topic: &str, queue: i32) -> Result<(), PutError> {
-    if topic.is_empty() || topic.len() > 255 || topic == "." || topic == ".." || topic.contains(['/', '\0']) {
+    if !is_folder_name(topic) {
         return Err(PutError::MessageIllegal("the topic's name cannot be stored"));
     }
     if topic.len() > 127 && !topic.starts_with("%RETRY%") {

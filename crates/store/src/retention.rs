@@ -9,6 +9,7 @@ use chrono::Timelike;
 use parking_lot::Mutex;
 
 use crate::Store;
+use crate::put::is_folder_name;
 
 /// Rounds a manual request is good for, as in Java.
 const MANUAL_ROUNDS: i32 = 20;
@@ -194,6 +195,9 @@ impl Store {
 
     /// Removes the queues of a topic, and what it has been compacted to. Its records stay in the commit log until retention takes them.
     pub fn delete_topic(&self, topic: &str) -> io::Result<bool> {
+        if !is_folder_name(topic) {
+            return Ok(false);
+        }
         let queues: Vec<_> = self.queues.all().into_iter().filter(|queue| &*queue.topic == topic).collect();
         self.compaction.delete_topic(topic, &queues)?;
         self.queues.delete_topic(topic)

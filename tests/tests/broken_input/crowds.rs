@@ -1,9 +1,9 @@
 //! Many at once: connections that say nothing, connections that come and go, topics without end.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command as Process;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use bytes::BytesMut;
@@ -123,4 +123,52 @@ async fn topics_without_end() -> Result<()> {
     }
     // One line for each that was made.
     rig.unharmed(250, MADE + 50).await
+}
+
+/// The page has a row for each group of each topic; it must stay quick, and the broker small.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_metrics_page_of_ten_thousand_topics_and_groups() -> Result<()> {
+    const MANY: usize = 10_000;
+    let page_at = free_port(0)?;
+    let mut rig = Rig::start(&format!("httpAddress=127.0.0.1:{page_at}")).await?;
+    let mut wire = Wire::connect(rig.broker.address)?;
+    let topics: Vec<_> =
+        (0..MANY).map(|at| serde_json::json!({"topicName": format!("Topic{at}"), "perm": 6})).collect();
+    let body = serde_json::json!({ "topicConfigList": topics }).to_string();
+    let answer =
+        wire.ask(&Command::request(request_code::UPDATE_AND_CREATE_TOPIC_LIST).with_body(body.into_bytes()))?;
+    ensure!(answer.code == 0, "{:?}", answer.remark);
+    let groups: Vec<_> = (0..MANY).map(|at| serde_json::json!({"groupName": format!("Group{at}")})).collect();
+    let body = serde_json::json!({ "groupConfigList": groups }).to_string();
+    let list = Command::request(request_code::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST).with_body(body.into_bytes());
+    let answer = wire.ask(&list)?;
+    ensure!(answer.code == 0, "{:?}", answer.remark);
+    for first in (0..MANY).step_by(500) {
+        let commits: Vec<Command> = (first..first + 500)
+            .map(|at| {
+                Command::request(request_code::UPDATE_CONSUMER_OFFSET)
+                    .with_field("consumerGroup", format!("Group{at}"))
+                    .with_field("topic", format!("Topic{at}"))
+                    .with_field("queueId", "0")
+                    .with_field("commitOffset", "0")
+            })
+            .collect();
+        for _ in wire.send_all(&commits)? {
+            let answer = wire.read()?;
+            ensure!(answer.code == 0, "{:?}", answer.remark);
+        }
+    }
+    for _ in 0..3 {
+        let begin = Instant::now();
+        let mut stream = TcpStream::connect(("127.0.0.1", page_at))?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
+        let mut page = String::new();
+        stream.read_to_string(&mut page)?;
+        let rows = page.matches("rocketmq_consumer_lag_messages{").count();
+        println!("{rows} rows of lag, {} bytes in {:?}", page.len(), begin.elapsed());
+        ensure!(rows == MANY, "{rows} rows");
+        ensure!(begin.elapsed() < Duration::from_secs(3), "the page takes {:?}", begin.elapsed());
+        ensure!(page.len() < 500 * MANY, "the page has {} bytes", page.len());
+    }
+    rig.unharmed(200, 100).await
 }

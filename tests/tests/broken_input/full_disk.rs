@@ -11,11 +11,11 @@ use rustix::process::Signal;
 use crate::rig::{Rig, TOPIC};
 
 /// A small file system, gone when dropped.
-struct SmallDisk<'a>(&'a Path);
+pub(crate) struct SmallDisk<'a>(&'a Path);
 
 impl<'a> SmallDisk<'a> {
     /// In memory.
-    fn tmpfs(at: &'a Path, mib: u32) -> Option<Self> {
+    pub(crate) fn tmpfs(at: &'a Path, mib: u32) -> Option<Self> {
         run("mount", &["-t", "tmpfs", "-o", &format!("size={mib}m"), "tmpfs", &at.to_string_lossy()])?;
         Some(Self(at))
     }

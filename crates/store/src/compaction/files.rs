@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::batch_unit::{BATCH_UNIT, BatchUnit};
-use crate::commit_log::file_name;
+use crate::commit_log::{file_name, offset_name};
 use crate::file::{Faults, StoreFile, sync_names};
 use crate::folders::{entries, if_there};
 
@@ -122,7 +122,7 @@ impl Folder {
         let mut starts = Vec::new();
         for entry in entries(dir)? {
             let entry = entry?;
-            let Some(start) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let Some(start) = offset_name(&entry.path()) else { continue };
             match entry.metadata()?.len() {
                 len if len == size => starts.push(start),
                 // Created, and then the machine died.

@@ -1,6 +1,7 @@
 //! Checking `checkpoint`.
 
 use std::fs;
+use std::io;
 
 use super::OfflineStore;
 use super::findings::{Finding, Findings, Remedy};
@@ -13,13 +14,19 @@ const CLOCK_MARGIN: i64 = 24 * 3600 * 1000;
 impl OfflineStore {
     pub(super) fn check_checkpoint(&self, found: &mut Findings) {
         let path = self.config.root.join("checkpoint");
-        let mut add = |kind, position, what: String| {
-            found.add(Finding::new(kind, Remedy::NextStart, &path, what).at(position));
-        };
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(_) if self.log.segments().is_empty() => return,
-            Err(error) => return add("checkpoint that cannot be read", 0, error.to_string()),
+            Err(error) => {
+                // What is there and cannot be read is in the way of a start, too.
+                let missing = error.kind() == io::ErrorKind::NotFound;
+                let remedy = if missing { Remedy::NextStart } else { Remedy::ByHand };
+                found.add(Finding::new("checkpoint that cannot be read", remedy, &path, error.to_string()));
+                return;
+            }
+        };
+        let mut add = |kind, position, what: String| {
+            found.add(Finding::new(kind, Remedy::NextStart, &path, what).at(position));
         };
         let limit = now_ms() + CLOCK_MARGIN;
         let times = [(0, "physicMsgTimestamp", self.times.physic), (8, "logicsMsgTimestamp", self.times.logics)];

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::OfflineStore;
 use super::check_log::Seen;
-use super::files::offset_name;
 use super::findings::{Finding, Findings, Remedy};
 use crate::batch_unit::{BATCH_UNIT, BatchUnit};
-use crate::commit_log::file_name;
+use crate::commit_log::{file_name, offset_name};
 use crate::folders::queue_folders;
 use crate::walk::{Checksums, look};
 

@@ -1,13 +1,13 @@
 //! Opening a stopped store's files for reading.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::findings::{Finding, Remedy};
 use super::{KnownTopics, OfflineStore};
 use crate::checkpoint::Checkpoint;
-use crate::commit_log::{CommitLog, Segment, list_files};
+use crate::commit_log::{CommitLog, Segment, list_files, offset_name};
 use crate::file::StoreFile;
 use crate::guard::{Abort, DirLock};
 use crate::{OpenError, StoreConfig};
@@ -75,9 +75,4 @@ fn open_log(config: &StoreConfig, found: &mut Vec<Finding>) -> Result<CommitLog,
         }
     }
     Ok(CommitLog::of(config, segments))
-}
-
-/// The offset a file is named after.
-pub(super) fn offset_name(path: &Path) -> Option<u64> {
-    path.file_name()?.to_str().filter(|name| name.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()
 }

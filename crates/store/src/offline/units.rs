@@ -7,9 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::OfflineStore;
-use super::files::offset_name;
 use super::findings::{Finding, Remedy};
-use crate::commit_log::file_name;
+use crate::commit_log::{file_name, offset_name};
 use crate::folders::queue_folders;
 use crate::{QueueType, Unit};
 

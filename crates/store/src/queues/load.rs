@@ -11,7 +11,7 @@ use rustix::fs::SeekFrom;
 
 use super::Queues;
 use crate::OpenError;
-use crate::commit_log::file_name;
+use crate::commit_log::{file_name, offset_name};
 use crate::consume_queue::ConsumeQueue;
 use crate::ext::is_address;
 use crate::file::StoreFile;
@@ -263,8 +263,7 @@ pub(super) fn list(dir: &Path, file_size: u64) -> Result<Vec<u64>, String> {
         if entry.file_type().is_ok_and(|t| t.is_dir()) {
             continue;
         }
-        let name = entry.file_name();
-        let start: u64 = name.to_str().and_then(|n| n.parse().ok()).ok_or("a file's name is no offset")?;
+        let start = offset_name(&entry.path()).ok_or("a file's name is no offset")?;
         files.push((start, entry.metadata().map_err(|e| e.to_string())?.len()));
     }
     files.sort_unstable();
