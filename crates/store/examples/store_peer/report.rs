@@ -19,7 +19,8 @@ pub(crate) fn print(store: &Store, step: usize) {
     for topic in &topics {
         let mut keys: BTreeSet<String> = ["all5", "all99", "none"].map(String::from).into();
         for queue in store.queue_ids(topic) {
-            total += print_queue(store, topic, queue, step, &mut keys);
+            let count = print_queue(store, topic, queue, step, &mut keys);
+            total += if topic == COMPACTED { 0 } else { count };
             print_tagged(store, topic, queue);
             print_times(store, topic, queue);
         }

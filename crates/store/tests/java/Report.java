@@ -83,7 +83,9 @@ class Report {
             }
             offset = next;
         }
-        total += count;
+        if (!topic.equals(Workload.COMPACTED)) {
+            total += count;
+        }
         System.out.println("queue " + topic + " " + queue + " " + min + " " + max + " " + count + " " + crc.getValue() + " "
             + codes.crc.getValue());
     }

@@ -35,6 +35,8 @@ class Version {
 
     static DefaultMessageStore store(MessageStoreConfig config, boolean propertyCrc) throws IOException {
         config.setTimerWheelEnable(false);
+        // With it, readers of a compacted log that was there at the start do not see its old files once it has a new one.
+        config.setSearchBcqByCacheEnable(false);
         config.setCompactionScheduleInternal(24 * 3600 * 1000);
         config.setEnabledAppendPropCRC(propertyCrc);
         BrokerConfig broker = new BrokerConfig();
