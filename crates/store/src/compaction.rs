@@ -13,7 +13,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
@@ -100,6 +100,7 @@ impl Compaction {
             trusted: AtomicBool::new(self.trusted.load(Ordering::Acquire)),
             suspected: AtomicBool::new(false),
             dead: AtomicBool::new(false),
+            unreadable: AtomicU32::new(0),
         }
     }
 

@@ -143,7 +143,15 @@ impl Store {
         let copied = self.copied_until();
         match self.secure_queues() {
             // On a full disk nothing can be written before something has gone.
-            _ if at_once => copied,
+            _ if at_once => {
+                if copied < u64::MAX {
+                    tracing::error!(
+                        from = copied,
+                        "the disk is nearly full: commit log files go although compacted logs lack messages of them"
+                    );
+                }
+                u64::MAX
+            }
             Ok(secured) => copied.min(secured),
             Err(error) => {
                 tracing::error!(%error, "no file is removed, because consume queues cannot be flushed");
@@ -299,6 +307,39 @@ mod tests {
         assert_eq!(judge(at(91, 50), LEVELS, false, false), (Why::AtOnce, Some(true)));
         assert_eq!(judge(at(50, 91), LEVELS, false, false), (Why::AtOnce, Some(true)));
         assert_eq!(judge(at(85, 85), LEVELS, false, false), (Why::Expired, Some(false)), "cleared at 85");
+    }
+
+    #[test]
+    fn at_the_forcible_level_compacted_logs_that_cannot_be_written_hold_nothing_up() {
+        struct Compacted;
+        impl crate::TopicKinds for Compacted {
+            fn is_compaction(&self, _: &str) -> bool {
+                true
+            }
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let config = crate::StoreConfig::new(dir.path());
+        let store = Store::open(config, std::sync::Arc::new(Compacted), Box::new(())).unwrap();
+        std::fs::create_dir_all(dir.path().join("compaction")).unwrap();
+        std::fs::write(dir.path().join("compaction/compactionLog"), "no folder").unwrap();
+        let address = ([127, 0, 0, 1], 1).into();
+        let sent = store.append(&crate::Append {
+            topic: "C",
+            queue_id: 0,
+            flag: 0,
+            sys_flag: 0,
+            born_timestamp: 0,
+            born_host: address,
+            store_host: address,
+            reconsume_times: 0,
+            prepared_transaction_offset: 0,
+            body: b"x",
+            properties: b"KEYS\x01k",
+            more_properties: &[],
+        });
+        store.write_out(sent.unwrap().end).unwrap();
+        assert_eq!(store.released(false), 0);
+        assert_eq!(store.released(true), u64::MAX);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Background threads: waking one, and sharing work among some.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex};
 pub(crate) struct Signal {
     woken: Mutex<bool>,
     changed: Condvar,
-    stopping: AtomicBool,
+    stopped: OnceLock<Instant>,
 }
 
 impl Signal {
@@ -21,12 +21,17 @@ impl Signal {
     }
 
     pub(crate) fn stop(&self) {
-        self.stopping.store(true, Ordering::Release);
+        self.stopped.get_or_init(Instant::now);
         self.wake();
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire)
+        self.stopped.get().is_some()
+    }
+
+    /// How long ago it was told to stop.
+    pub(crate) fn stopping_for(&self) -> Option<Duration> {
+        self.stopped.get().map(Instant::elapsed)
     }
 
     /// Waits until woken, at most `timeout`.

@@ -487,3 +487,87 @@ fn a_crash_at_any_step_of_a_round_leaves_the_old_or_the_new_files() {
     }
     assert!(was_old > 5 && was_new > 5, "{was_old} {was_new}");
 }
+
+#[test]
+fn units_that_stay_unreadable_hold_up_neither_retention_nor_what_is_behind_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let expiring = StoreConfig { file_reserved_time: Duration::ZERO, ..small(dir.path()) };
+    let store = open_with(StoreConfig { enable_compaction: false, ..expiring.clone() });
+    send_keyed(&store, 0..60, 60);
+    fill_with_others(&store);
+    store.close();
+    drop(store);
+    let units = dir.path().join("consumequeue/C/0/00000000000000000000");
+    fs::File::options().write(true).open(units).unwrap().write_all_at(&[0; 20 * 5], 20 * 10).unwrap();
+    let store = open_with(expiring);
+    assert_eq!(store.delete_expired_now(), 0, "it may be readable later");
+    for _ in 0..60 {
+        store.compact_now().unwrap();
+    }
+    assert!(store.delete_expired_now() > 0);
+    assert_eq!(offsets(&read_from(&store, 0)), (0..10).chain(15..60).collect::<Vec<_>>());
+    assert_eq!(send_with(&store, "C", 0, "v60", &[("KEYS", "k0")]).queue_offset, 60);
+    assert_eq!(offsets(&read_from(&store, 15)), (15..61).collect::<Vec<_>>());
+}
+
+/// Once: a sync of a compacted log fails, and what was not on the disk is gone.
+#[derive(Default)]
+struct LosesPages(AtomicBool);
+
+impl Faults for LosesPages {
+    fn before_sync(&self, path: &Path) -> io::Result<()> {
+        let name = path.to_string_lossy();
+        if !name.contains("compactionLog") || path.is_dir() || !self.0.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let file = fs::File::options().write(true).open(path)?;
+        file.write_all_at(&vec![0; file.metadata()?.len() as usize], 0)?;
+        Err(io::Error::other("no"))
+    }
+}
+
+#[test]
+fn what_was_copied_before_a_failed_sync_of_a_full_file_is_copied_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let faults = Arc::new(LosesPages::default());
+    let expiring = StoreConfig { file_reserved_time: Duration::ZERO, ..small(dir.path()) };
+    let store = open_with(StoreConfig { faults: Some(faults.clone()), ..expiring });
+    send_keyed(&store, 0..60, 60);
+    fill_with_others(&store);
+    store.get(&GetRequest { max_messages: 5, ..request("C", 0, 0) });
+    faults.0.store(true, Ordering::Release);
+    while faults.0.load(Ordering::Acquire) {
+        // It makes the log follow, but reads nothing.
+        store.get(&request("C", 0, 60));
+    }
+    while store.delete_expired_now() > 0 {}
+    assert_eq!(offsets(&read_from(&store, 0)), (0..60).collect::<Vec<_>>());
+}
+
+/// A disk on which each write into a compacted log takes its time.
+struct SlowWrites(Duration);
+
+impl Faults for SlowWrites {
+    fn before_write(&self, path: &Path, _: u64, data: &[u8]) -> io::Result<usize> {
+        if path.to_string_lossy().contains("compactionLog") {
+            std::thread::sleep(self.0);
+        }
+        Ok(data.len())
+    }
+}
+
+#[test]
+fn a_stop_does_not_wait_for_all_that_is_left_to_copy() {
+    let dir = tempfile::tempdir().unwrap();
+    let slow = Arc::new(SlowWrites(Duration::from_millis(150)));
+    let store = open_with(StoreConfig { faults: Some(slow), ..small(dir.path()) });
+    send_keyed(&store, 0..1000, 1000);
+    let begin = std::time::Instant::now();
+    // All of it takes sixteen seconds.
+    store.close();
+    assert!(begin.elapsed() < Duration::from_secs(11), "{:?}", begin.elapsed());
+    drop(store);
+    assert!(names(&log_dir(dir.path())).len() < 100, "not all was copied");
+    let store = open_small(dir.path());
+    assert_eq!(offsets(&read_from(&store, 0)), (0..1000).collect::<Vec<_>>());
+}

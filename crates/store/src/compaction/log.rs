@@ -5,7 +5,8 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use protocol::record::RecordView;
@@ -20,6 +21,8 @@ use crate::{Store, Unit};
 
 /// Units that are followed in one step, at most.
 const STEP: i64 = 1024;
+/// How long a stop waits for messages to be copied. The next start goes on.
+const STOP_WAITS: Duration = Duration::from_secs(5);
 
 pub(crate) struct CompactionLog {
     pub(super) topic: Arc<str>,
@@ -40,6 +43,8 @@ pub(crate) struct CompactionLog {
     /// Whether all files have to be read wholly at the next look.
     pub(super) suspected: AtomicBool,
     pub(super) dead: AtomicBool,
+    /// How often in a row the next unit of the queue could not be read.
+    pub(super) unreadable: AtomicU32,
 }
 
 /// What the files hold.
@@ -112,6 +117,9 @@ impl CompactionLog {
     /// Copies the messages below `until` that are not here yet.
     pub(crate) fn follow(&self, store: &Store, queue: &ConsumeQueue, until: i64) -> io::Result<()> {
         while self.range(store, queue)?.followed < until {
+            if must_stop(store) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
             self.follow_step(store, queue, until)?;
         }
         Ok(())
@@ -134,27 +142,44 @@ impl CompactionLog {
         let wanted = (until - next).clamp(0, STEP);
         let units = if wanted > 0 { store.units_from(queue, next, wanted)? } else { Vec::new() };
         let mut writer = Writer::new(&self.folder, self.sizes, last);
-        for unit in &units {
+        let copied = units.iter().take_while(|_| !must_stop(store)).try_for_each(|unit| {
             self.copy(store, &mut writer, unit)?;
             next = unit.end();
+            Ok(())
+        });
+        let grown = copied.and_then(|()| writer.finish());
+        let mut state = self.state.write();
+        match (grown, state.as_mut()) {
+            (Ok(grown), Some(state)) => {
+                state.pairs.pop();
+                state.pairs.extend(grown);
+                state.followed = next;
+                Ok(())
+            }
+            (grown, _) => {
+                // It may have been a sync that failed.
+                self.go_back(&mut state, queue);
+                grown.map(|_| ())
+            }
         }
-        let grown = writer.finish()?;
-        if let Some(state) = self.state.write().as_mut() {
-            state.pairs.pop();
-            state.pairs.extend(grown);
-            state.followed = next;
+    }
+
+    /// Goes on at `to`, behind messages from `from` on that are lost.
+    pub(super) fn leave_out(&self, from: i64, to: i64) {
+        let _writing = self.writing.lock();
+        if let Some(state) = self.state.write().as_mut().filter(|state| state.followed <= from) {
+            state.followed = to;
         }
-        Ok(())
     }
 
     fn copy(&self, store: &Store, writer: &mut Writer<'_>, unit: &Unit) -> io::Result<()> {
-        let Some(bytes) = store.record(unit, false) else {
+        let bytes = store.record(unit, false);
+        let Some(record) = bytes.as_ref().and_then(|bytes| RecordView::parse(bytes).ok()) else {
             if !unit.is_filler() && unit.physical_offset >= store.log.min_offset() {
                 tracing::error!(topic = %self.topic, queue = self.id, offset = unit.queue_offset, "a damaged message is not copied");
             }
             return Ok(());
         };
-        let record = RecordView::parse(&bytes).map_err(io::Error::other)?;
         if key_of(&record).is_empty() {
             tracing::warn!(topic = %self.topic, queue = self.id, offset = unit.queue_offset, "a message without KEYS is not copied");
             return Ok(());
@@ -167,7 +192,7 @@ impl CompactionLog {
             base: unit.queue_offset,
             count: 1,
         };
-        if !writer.put(&place, &bytes)? {
+        if !writer.put(&place, record.bytes)? {
             tracing::error!(
                 topic = %self.topic, queue = self.id, offset = unit.queue_offset, size = unit.size,
                 "a message is larger than compactionMappedFileSize and is not copied"
@@ -194,18 +219,20 @@ impl CompactionLog {
         let mut state = self.state.write();
         match (&result, state.as_mut()) {
             (Ok(()), Some(state)) => state.synced = state.synced.max(followed),
-            // What a failed sync leaves on the disk is unknown: what the commit log has of it is copied once more.
-            (Err(_), Some(known)) => {
-                let first = known.pairs.last().map_or(0, |pair| pair.first);
-                let from = known.synced.max(queue.min()).max(first).min(known.followed);
-                known.followed = from;
-                if cut_at(&self.folder, self.sizes, &mut known.pairs, from).is_err() {
-                    *state = None;
-                }
-            }
-            (_, None) => {}
+            _ => self.go_back(&mut state, queue),
         }
         result
+    }
+
+    /// What a failed sync leaves on the disk is unknown: what the commit log has of it is copied once more.
+    fn go_back(&self, state: &mut Option<State>, queue: &ConsumeQueue) {
+        let Some(known) = state else { return };
+        let first = known.pairs.last().map_or(0, |pair| pair.first);
+        let from = known.synced.max(queue.min()).max(first).min(known.followed);
+        known.followed = from;
+        if cut_at(&self.folder, self.sizes, &mut known.pairs, from).is_err() {
+            *state = None;
+        }
     }
 
     /// The first pair that has a message at or after a queue offset, open for reading.
@@ -259,6 +286,10 @@ impl CompactionLog {
         *state = None;
         self.folder.remove()
     }
+}
+
+fn must_stop(store: &Store) -> bool {
+    store.compaction_signal.stopping_for().is_some_and(|time| time >= STOP_WAITS)
 }
 
 fn unknown() -> io::Error {

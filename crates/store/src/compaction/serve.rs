@@ -23,6 +23,8 @@ const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How often what was copied goes to the disk.
 const SYNC_EVERY: Duration = Duration::from_secs(10);
+/// How often in a row a unit could not be read when it is taken for lost: about a minute.
+const UNREADABLE_TRIES: u32 = 60;
 /// Units looked at once by a reader.
 const UNITS_AT_ONCE: u64 = 32;
 
@@ -81,16 +83,41 @@ impl Store {
 
     fn follow_queue(&self, queue: &ConsumeQueue) -> u64 {
         let Some(log) = self.compacted(queue) else { return u64::MAX };
-        let result = log.follow(self, queue, queue.end());
-        match result {
-            Ok(()) => u64::MAX,
-            Err(_) if queue.is_dead() => u64::MAX,
+        match log.follow(self, queue, queue.end()) {
+            Ok(()) => log.unreadable.store(0, Ordering::Relaxed),
+            Err(_) if queue.is_dead() => {}
             Err(error) => {
                 tracing::error!(topic = %queue.topic, queue = queue.id, %error, "messages are not copied into the compacted log for now");
-                let from = log.range(self, queue).map_or(0, |range| range.followed).max(queue.min());
-                self.queues.unit(queue, from).map_or(0, |unit| unit.physical_offset)
+                return self.not_copied_from(queue, log);
             }
         }
+        u64::MAX
+    }
+
+    /// Where in the commit log the first message lies that is not copied. When its unit cannot be read for long it is lost.
+    fn not_copied_from(&self, queue: &ConsumeQueue, log: &CompactionLog) -> u64 {
+        let Ok(range) = log.range(self, queue) else { return 0 };
+        let from = range.followed.max(queue.min());
+        if let Some(unit) = self.queues.unit(queue, from) {
+            return unit.physical_offset;
+        }
+        if from < queue.end() && log.unreadable.fetch_add(1, Ordering::Relaxed) + 1 >= UNREADABLE_TRIES {
+            let to = self.behind_hole(queue, from);
+            tracing::error!(topic = %queue.topic, queue = queue.id, from, to, "units cannot be read: their messages are lost for the compacted log");
+            log.leave_out(from, to);
+            log.unreadable.store(0, Ordering::Relaxed);
+        }
+        0
+    }
+
+    /// Offset of the next unit that can be read; the queue's end when there is none.
+    fn behind_hole(&self, queue: &ConsumeQueue, from: i64) -> i64 {
+        let mut at = from;
+        while at < queue.end() && self.queues.unit(queue, at).is_none() {
+            let next = self.queues.after_hole(queue, at);
+            at = if next > at { next } else { queue.end() };
+        }
+        at
     }
 
     /// The offset of the commit log below which all messages of compacted topics are in their logs, on the disk.
