@@ -92,7 +92,7 @@ fn set(broker: &Broker, mut wanted: Vec<TopicConfig>, now: i64) -> Result<(), Re
     let names: Vec<String> = wanted.iter().map(|topic| topic.topic_name.clone()).collect();
     broker.topics.update_all(wanted, now)?;
     for name in names {
-        broker.store.drop_other_kind(&name).map_err(|error| Refusal::system(error.to_string()))?;
+        broker.store.topic_changed(&name).map_err(|error| Refusal::system(error.to_string()))?;
     }
     Ok(())
 }

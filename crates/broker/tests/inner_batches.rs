@@ -108,3 +108,26 @@ async fn what_cannot_be_an_inner_batch_is_illegal() {
     assert_eq!(number(&broker.pull(&Pull::new("B", 0, 0)).await, "maxOffset"), 0);
     broker.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_send_may_make_a_lost_topic_anew_as_the_other_kind() {
+    let folder = folder();
+    let broker = start(folder.path(), |_| {}).await;
+    assert_eq!(broker.call(create("B")).await.code, 0);
+    let body = items(&["x".into(), "y".into()]);
+    assert_eq!(broker.call(batch("B", &[("UNIQ_KEY", "U")], &body)).await.code, 0);
+    broker.stop().await;
+    for name in ["topics.json", "topics.json.bak"] {
+        let path = folder.path().join("config").join(name);
+        if path.exists() {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    let broker = start(folder.path(), |_| {}).await;
+    let answer = broker.call(Send::new("B", b"plain").command()).await;
+    assert_eq!((answer.code, number(&answer, "queueOffset")), (0, 0));
+    broker.stop().await;
+    let broker = start(folder.path(), |_| {}).await;
+    assert_eq!(broker.pull(&Pull::new("B", 0, 0)).await.code, 0);
+    broker.stop().await;
+}

@@ -13,7 +13,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
@@ -39,6 +39,8 @@ pub(crate) struct Compaction {
     positions: Arc<Positions>,
     /// New logs may believe their files: the last stop was clean and the store is being opened.
     trusted: AtomicBool,
+    /// Counts changes of topics, from 1: after each it is asked anew which ones are compacted.
+    changes: AtomicU64,
     /// The queues whose logs are followed.
     followed: Mutex<Vec<Arc<ConsumeQueue>>>,
 }
@@ -71,6 +73,7 @@ impl Compaction {
             map_bytes: config.max_offset_map_size / threads,
             positions: Arc::new(Positions::load(folder)),
             trusted: AtomicBool::new(trusted),
+            changes: AtomicU64::new(1),
             followed: Mutex::default(),
             root,
         }
@@ -78,11 +81,23 @@ impl Compaction {
 
     /// The log of a queue; `None` when its topic is not compacted.
     pub(crate) fn log_of<'a>(&self, queue: &'a ConsumeQueue, topics: &dyn TopicKinds) -> Option<&'a CompactionLog> {
-        let make = || {
-            let compacted = self.enabled && topics.is_compaction(&queue.topic);
-            compacted.then(|| Box::new(self.make(queue)))
-        };
-        queue.compaction.get_or_init(make).as_deref()
+        if let Some(known) = queue.compaction.get() {
+            return known.as_deref();
+        }
+        let now = self.changes.load(Ordering::Acquire);
+        if queue.not_compacted.load(Ordering::Acquire) == now {
+            return None;
+        }
+        if !self.enabled || !topics.is_compaction(&queue.topic) {
+            queue.not_compacted.store(now, Ordering::Release);
+            return None;
+        }
+        queue.compaction.get_or_init(|| Some(Box::new(self.make(queue)))).as_deref()
+    }
+
+    /// A topic was made or changed.
+    pub(crate) fn topic_changed(&self) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
     fn make(&self, queue: &ConsumeQueue) -> CompactionLog {

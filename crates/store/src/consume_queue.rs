@@ -7,7 +7,7 @@
 //! first. What a crash takes with the tail is dispatched again from the commit log. A queue nobody uses holds no file and no
 //! memory but this struct.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -122,7 +122,9 @@ pub(crate) struct ConsumeQueue {
     end: AtomicI64,
     min: AtomicI64,
     dead: AtomicBool,
-    /// Its compacted log, once somebody has asked whether its topic is compacted.
+    /// The change of topics after which its topic was not compacted; 0 when nobody has asked.
+    pub(crate) not_compacted: AtomicU64,
+    /// Its compacted log, once its topic is known to be compacted; `None` for good when the topic was deleted.
     pub(crate) compaction: OnceLock<Option<Box<CompactionLog>>>,
     state: Mutex<State>,
 }
@@ -190,6 +192,7 @@ impl ConsumeQueue {
             end: AtomicI64::new(0),
             min: AtomicI64::new(0),
             dead: AtomicBool::new(false),
+            not_compacted: AtomicU64::new(0),
             compaction: OnceLock::new(),
             state: Mutex::new(state),
         }

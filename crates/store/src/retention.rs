@@ -211,8 +211,10 @@ impl Store {
         self.queues.delete_topic(topic)
     }
 
-    /// For a topic that was just made: removes queues that an earlier topic of its name left behind as another kind.
-    pub fn drop_other_kind(&self, topic: &str) -> io::Result<()> {
+    /// To be called when a topic was made or changed: from now on its queues are compacted, if they are to be. Removes queues that
+    /// an earlier topic of its name left behind as another kind.
+    pub fn topic_changed(&self, topic: &str) -> io::Result<()> {
+        self.compaction.topic_changed();
         let kind = self.topics.queue_type(topic);
         let other = |id: &i32| self.queues.get(topic, *id).is_some_and(|queue| queue.kind != kind);
         if self.queues.queue_ids(topic).iter().any(other) {

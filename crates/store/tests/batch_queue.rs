@@ -274,8 +274,8 @@ fn queues_of_topics_that_are_gone_are_in_nobodys_way() {
     drop(store);
     let store = Store::open(config(dir.path()), kinds.clone(), Box::new(())).unwrap();
     kinds.0.store(true, std::sync::atomic::Ordering::Release);
-    store.drop_other_kind("T").unwrap();
-    store.drop_other_kind(TOPIC).unwrap();
+    store.topic_changed("T").unwrap();
+    store.topic_changed(TOPIC).unwrap();
     assert_eq!((store.max_offset("T", 0), store.max_offset(TOPIC, 0)), (0, 2));
     send_inner(&store, "T", 0, "x", 3);
     store.close();

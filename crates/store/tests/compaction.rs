@@ -571,3 +571,26 @@ fn a_stop_does_not_wait_for_all_that_is_left_to_copy() {
     let store = open_small(dir.path());
     assert_eq!(offsets(&read_from(&store, 0)), (0..1000).collect::<Vec<_>>());
 }
+
+/// C is compacted from some time on.
+struct Later(AtomicBool);
+
+impl TopicKinds for Later {
+    fn is_compaction(&self, topic: &str) -> bool {
+        topic == "C" && self.0.load(Ordering::Acquire)
+    }
+}
+
+#[test]
+fn a_topic_that_becomes_a_compaction_topic_is_compacted_without_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let kinds = Arc::new(Later(AtomicBool::new(false)));
+    let store = Store::open(small(dir.path()), kinds.clone(), Box::new(())).unwrap();
+    send_keyed(&store, 0..60, 5);
+    assert_eq!(offsets(&read_from(&store, 0)), (0..60).collect::<Vec<_>>());
+    assert_eq!(store.compact_now().unwrap(), CompactionRound::default());
+    kinds.0.store(true, Ordering::Release);
+    store.topic_changed("C").unwrap();
+    assert_eq!(store.compact_now().unwrap(), CompactionRound { kept: 5, dropped: 49 });
+    assert_eq!(offsets(&read_from(&store, 0)), (49..60).collect::<Vec<_>>());
+}
