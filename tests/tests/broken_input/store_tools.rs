@@ -109,7 +109,8 @@ async fn a_store_in_use_or_not_there() -> Result<()> {
             ensure!(code != 0, "{what} on {}: {said}", place.display());
         }
         let (code, said) = run(&rig, what, &["--store-path", &empty.to_string_lossy()])?;
-        println!("{what} on an empty folder: {code} {said}");
+        ensure!(code != 0 && said.contains("no store"), "{what} on an empty folder: {code} {said}");
+        ensure!(fs::read_dir(&empty)?.next().is_none(), "{what} left something in an empty folder");
     }
     for more in [
         ["--offset", "18446744073709551615"],

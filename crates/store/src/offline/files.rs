@@ -16,9 +16,7 @@ impl OfflineStore {
     /// Opens a directory nobody uses. Changes nothing in it.
     pub fn open(config: StoreConfig) -> Result<OfflineStore, OpenError> {
         let root = &config.root;
-        if !root.is_dir() {
-            return Err(OpenError::bad(root, "there is no such folder".into()));
-        }
+        must_be_a_store(&config)?;
         let lock = DirLock::take_to_read(root)?;
         let mut found_at_open = Vec::new();
         let log = open_log(&config, &mut found_at_open)?;
@@ -34,6 +32,19 @@ impl OfflineStore {
             _lock: lock,
         })
     }
+}
+
+/// A wrong path must not be called a store without faults, nor become one.
+pub(super) fn must_be_a_store(config: &StoreConfig) -> Result<(), OpenError> {
+    if !config.root.is_dir() {
+        return Err(OpenError::bad(&config.root, "there is no such folder".into()));
+    }
+    let dirs = config.commit_log_dirs();
+    if dirs.iter().chain(&config.read_only_commit_log_paths).any(|dir| dir.is_dir()) {
+        return Ok(());
+    }
+    let sought: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+    Err(OpenError::bad(&config.root, format!("is no store: there is no commit log folder {}", sought.join(" nor "))))
 }
 
 fn open_log(config: &StoreConfig, found: &mut Vec<Finding>) -> Result<CommitLog, OpenError> {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::KnownTopics;
+use super::files::must_be_a_store;
 use crate::aside;
 use crate::file::sync_dir;
 use crate::folders::{entries, if_there};
@@ -43,9 +44,7 @@ pub struct Rebuilt {
 /// they are removed at the end. The commit log is recovered as by a start.
 pub fn rebuild(config: &StoreConfig, keep_old: bool) -> Result<Rebuilt, OpenError> {
     let root = &config.root;
-    if !root.is_dir() {
-        return Err(OpenError::bad(root, "there is no such folder".into()));
-    }
+    must_be_a_store(config)?;
     let _lock = DirLock::take(root)?;
     let work = root.join(WORK);
     let at_work = OpenError::io(&work);
