@@ -100,7 +100,7 @@ pub enum PutError {
     Stopped(String),
     #[error("there are maxLmqConsumeQueueNum light message queues already")]
     TooManyLightQueues,
-    #[error("too many bytes wait to be written")]
+    #[error("too many bytes wait to be written or flushed")]
     Busy,
     #[error("cannot create the next commit log file: {0}")]
     CreateFile(String),

@@ -143,6 +143,8 @@ pub struct StoreConfig {
 
     /// Appended bytes that may wait for `write_out` before appends are refused as busy.
     pub max_unwritten_bytes: usize,
+    /// Under SYNC_FLUSH: written bytes that may wait for the disk, not readable yet, before appends are refused as busy.
+    pub max_unflushed_bytes: u64,
     /// Queue files kept open at once.
     pub max_open_queue_files: usize,
     /// Told how far opening has got when it takes longer than two seconds; the log has the same lines.
@@ -230,6 +232,7 @@ impl StoreConfig {
             compaction_threads: 6,
             max_offset_map_size: 104_857_600,
             max_unwritten_bytes: 64 << 20,
+            max_unflushed_bytes: 1 << 30,
             max_open_queue_files: 1024,
             screen: None,
             faults: None,

@@ -170,6 +170,12 @@ impl Store {
         if appender.group.bytes.len() >= self.config.max_unwritten_bytes {
             return Err(PutError::Busy);
         }
+        // Who does not wait for the flush would fill the memory while the disk hangs.
+        if self.shows_flushed_only()
+            && self.positions.written().saturating_sub(self.positions.flushed()) >= self.config.max_unflushed_bytes
+        {
+            return Err(PutError::Busy);
+        }
         Ok(())
     }
 }

@@ -126,7 +126,7 @@ impl Store {
                 self.index_signal.wake();
             }
         }
-        if self.config.flush_disk_type == FlushDiskType::Sync && !self.config.read_uncommitted {
+        if self.shows_flushed_only() {
             let entries = std::mem::take(&mut group.entries);
             let dispatch = Dispatch { entries, end: group.end, last_store_time: group.last_store_time };
             self.unflushed.lock().push_back(dispatch);
@@ -136,6 +136,11 @@ impl Store {
             self.dispatch(&group.entries, group.end, group.last_store_time);
             self.written_ticket.store(group.ticket, Ordering::Release);
         }
+    }
+
+    /// Whether messages become readable by the flush alone.
+    pub(crate) fn shows_flushed_only(&self) -> bool {
+        self.config.flush_disk_type == FlushDiskType::Sync && !self.config.read_uncommitted
     }
 
     /// Makes messages readable: units into their queues, then the arrivals.
@@ -156,8 +161,7 @@ impl Store {
             });
         }
         self.last_dispatched_time.store(last_store_time, Ordering::Release);
-        let sync = self.config.flush_disk_type == FlushDiskType::Sync && !self.config.read_uncommitted;
-        self.gate.lawful(self.positions.advance_confirmed(end, sync));
+        self.gate.lawful(self.positions.advance_confirmed(end, self.shows_flushed_only()));
         self.listener.group_done();
         let unsaved = self.queues.unsaved_bytes();
         if unsaved > SAVE_NOW_BYTES {

@@ -299,3 +299,43 @@ fn a_slaves_store_takes_messages_from_nobody_else() {
     assert_eq!((refused.put_status(), refused), (PutStatus::ServiceNotAvailable, PutError::Slave));
     assert!(!store.stats().writable);
 }
+
+/// Syncs of the commit log take as long as somebody holds the lock.
+#[derive(Default)]
+struct HangingDisk(std::sync::Mutex<()>);
+
+impl Faults for HangingDisk {
+    fn before_sync(&self, path: &std::path::Path) -> std::io::Result<()> {
+        if path.to_string_lossy().contains("commitlog") {
+            drop(self.0.lock().unwrap());
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn senders_that_do_not_wait_for_a_hanging_flush_are_refused_before_the_memory_is_full() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = std::sync::Arc::new(HangingDisk::default());
+    let store = open(StoreConfig {
+        flush_disk_type: FlushDiskType::Sync,
+        max_unflushed_bytes: 10 << 10,
+        faults: Some(disk.clone()),
+        ..config(dir.path())
+    });
+    let hangs = disk.0.lock().unwrap();
+    let body = [b'x'; 400];
+    let mut last = None;
+    let error = (0..100).find_map(|_| match store.append(&message("T", 0, &body, b"")) {
+        Ok(appended) => {
+            store.write_out(appended.end).unwrap();
+            last = Some(appended);
+            None
+        }
+        Err(error) => Some(error),
+    });
+    assert_eq!(error, Some(PutError::Busy));
+    drop(hangs);
+    flush(&store, &last.unwrap());
+    send(&store, "T", 0, "goes on");
+}

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::Ordering;
 
-use protocol::record::{RecordView, Scan, scan};
+use protocol::record::{MAGIC_V1, RecordView, Scan, scan};
 
 use super::files::{Folder, Pair, Sizes};
 use super::log::{CompactionLog, State};
@@ -13,6 +13,9 @@ use crate::Store;
 use crate::batch_unit::{BATCH_UNIT, BatchUnit};
 use crate::consume_queue::ConsumeQueue;
 use crate::file::StoreFile;
+
+/// Bytes that are searched at once for the next record.
+const SEARCH_BYTES: usize = 64 << 10;
 
 /// The queue a log follows, and the messages' first home.
 pub(super) struct Source<'a> {
@@ -128,14 +131,15 @@ fn read_pair(
     // Behind the last pair's end there may be leftovers of Java's; what belongs there is copied again.
     if behind == Behind::Record && (pair.units == 0 || !is_last) {
         // The units are damaged, not the records.
-        pair = by_records(&open, sizes)?;
+        pair = by_records(&open, sizes, false)?;
         behind = what_follows(&open.log, &pair, sizes)?;
         tracing::warn!(path = %open.queue.path().display(), units = pair.units, "the units were made again from the records");
     }
     open.pair = pair;
     let torn = behind == Behind::Damage || listed > open.pair.units;
     if torn && !source.has(open.pair.next_or(next)) {
-        leave_out_damage(&mut open, folder, sizes)?;
+        // What is behind the first damage is nowhere else.
+        open.pair = by_records(&open, sizes, true)?;
     }
     if torn || thorough {
         clear_behind(&open, sizes)?;
@@ -187,57 +191,62 @@ fn by_units(open: &OpenPair) -> io::Result<(Pair, u64)> {
     }
 }
 
-/// Takes all units whose records are intact, for what is behind the first damage is nowhere else.
-fn leave_out_damage(open: &mut OpenPair, folder: &Folder, sizes: Sizes) -> io::Result<()> {
-    let mut raw = vec![0; sizes.queue as usize];
-    open.queue.read_at(&mut raw, 0)?;
-    open.pair = Pair { end: open.pair.start + sizes.log, ..open.pair };
-    let mut pair = Pair::empty(open.pair.start);
-    let mut units = Vec::with_capacity(raw.len());
-    for unit in raw.chunks_exact(BATCH_UNIT).filter_map(BatchUnit::decode) {
-        let bytes = match open.records(&[unit], 0) {
-            // It points nowhere.
-            Err(e) if e.kind() == io::ErrorKind::InvalidData => continue,
-            read => read?.0,
-        };
-        if pair.is_followed_by(&unit) && intact(&unit, &bytes).is_some() {
-            units.extend_from_slice(&unit.encode());
-            pair.add(&unit);
-        }
-    }
-    units.resize(raw.len(), 0);
-    let path = folder.queue_file(pair.start);
-    folder.replace(&path, &units)?;
-    open.queue = folder.open(&path)?;
-    open.pair = pair;
-    Ok(())
-}
-
-/// Makes the units from the records.
-fn by_records(open: &OpenPair, sizes: Sizes) -> io::Result<Pair> {
+/// Makes the units from the records, up to the first damage or with all intact records behind it as well.
+fn by_records(open: &OpenPair, sizes: Sizes, behind_damage: bool) -> io::Result<Pair> {
     let mut pair = Pair::empty(open.pair.start);
     let mut units = Vec::new();
-    while let Some(bytes) = record_at(&open.log, &pair, sizes)? {
+    let mut at = pair.start;
+    loop {
+        let Some(bytes) = record_at(&open.log, pair.start, at, sizes)? else {
+            match next_mark(&open.log, at - pair.start, sizes)?.filter(|_| behind_damage) {
+                Some(next) => at = pair.start + next,
+                None => break,
+            }
+            continue;
+        };
         let Ok(record) = RecordView::parse(&bytes) else { break };
-        let room = ((pair.units + 1) * BATCH_UNIT as u64) < sizes.queue;
-        if !room || pair.units > 0 && record.queue_offset <= pair.last {
-            break;
-        }
         let unit = BatchUnit {
-            physical_offset: pair.end,
+            physical_offset: at,
             size: bytes.len() as u32,
             tags_code: crate::facts::tags_code(record.properties),
             store_time: record.store_timestamp,
             base: record.queue_offset,
             count: 1,
         };
-        units.extend_from_slice(&unit.encode());
-        pair.add(&unit);
+        let room = ((pair.units + 1) * BATCH_UNIT as u64) < sizes.queue;
+        let follows = pair.is_followed_by(&unit);
+        if !room || !follows && !behind_damage {
+            break;
+        }
+        at = unit.physical_end();
+        if follows {
+            units.extend_from_slice(&unit.encode());
+            pair.add(&unit);
+        }
     }
     units.resize(sizes.queue as usize, 0);
     open.queue.write_all_at(&units, 0)?;
     open.queue.sync()?;
     Ok(pair)
+}
+
+/// The next place behind `at` that looks like the beginning of a record; both are bytes of the file.
+fn next_mark(log: &StoreFile, at: u64, sizes: Sizes) -> io::Result<Option<u64>> {
+    // Both marks share their first three bytes; the record's length comes before.
+    let mark = &MAGIC_V1.to_be_bytes()[..3];
+    let mut from = at + 1;
+    let mut chunk = vec![0; SEARCH_BYTES];
+    while from < sizes.log {
+        let have = log.read_at(&mut chunk, from)?;
+        let bytes = chunk.get(..have).unwrap_or_default();
+        let found = memchr::memmem::find_iter(bytes, mark).find_map(|found| found.checked_sub(4));
+        if let Some(found) = found {
+            return Ok(Some(from + found as u64));
+        }
+        // A mark may lie across the end of what was read.
+        from += (have as u64).saturating_sub(6).max(1);
+    }
+    Ok(None)
 }
 
 /// What stands in the log behind a pair's last record.
@@ -257,16 +266,16 @@ fn what_follows(log: &StoreFile, pair: &Pair, sizes: Sizes) -> io::Result<Behind
     Ok(match scan(head, false) {
         Scan::Blank(_) => Behind::Nothing,
         _ if head.len() < 8 || head == [0; 8] => Behind::Nothing,
-        _ => match record_at(log, pair, sizes)? {
+        _ => match record_at(log, pair.start, pair.end, sizes)? {
             Some(_) => Behind::Record,
             None => Behind::Damage,
         },
     })
 }
 
-/// The intact record behind a pair's last one.
-fn record_at(log: &StoreFile, pair: &Pair, sizes: Sizes) -> io::Result<Option<Vec<u8>>> {
-    let at = pair.end - pair.start;
+/// The intact record at an offset of the log, in the file that begins at `start`.
+fn record_at(log: &StoreFile, start: u64, offset: u64, sizes: Sizes) -> io::Result<Option<Vec<u8>>> {
+    let at = offset - start;
     let mut length = [0; 4];
     log.read_at(&mut length, at)?;
     let size = u32::from_be_bytes(length);
@@ -275,7 +284,7 @@ fn record_at(log: &StoreFile, pair: &Pair, sizes: Sizes) -> io::Result<Option<Ve
     }
     let mut bytes = vec![0; size as usize];
     log.read_at(&mut bytes, at)?;
-    let whole = record_in(&bytes, pair.end).is_some();
+    let whole = record_in(&bytes, offset).is_some();
     Ok(whole.then_some(bytes))
 }
 
