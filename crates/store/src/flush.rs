@@ -3,9 +3,14 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::{FlushDiskType, FlushError, Store};
+use crate::{FlushDiskType, FlushError, Store, writeback};
 
 const PAGE: u64 = 4096;
+/// With so much to write at a flush, writing begins before the next one.
+const BUSY_BYTES: u64 = 1 << 20;
+const WRITEBACK_EVERY: Duration = Duration::from_millis(20);
+/// Bytes before the end that are left alone: writers are about to need their pages.
+const UNTOUCHED_BYTES: u64 = 128 << 10;
 
 type Done = Box<dyn FnOnce(Result<(), FlushError>) + Send>;
 
@@ -14,6 +19,22 @@ pub(crate) struct Waiter {
     ticket: u64,
     overdue: Instant,
     done: Done,
+}
+
+/// When the flush thread did what.
+pub(crate) struct FlushClock {
+    flushed: Instant,
+    thorough: Instant,
+    busy: bool,
+    /// Writing was begun up to here.
+    started: u64,
+}
+
+impl FlushClock {
+    pub(crate) fn new() -> Self {
+        let now = Instant::now();
+        FlushClock { flushed: now, thorough: now, busy: false, started: 0 }
+    }
 }
 
 impl Store {
@@ -45,22 +66,46 @@ impl Store {
     }
 
     /// One pass of the flush thread; returns how long it may sleep.
-    pub(crate) fn flush_pass(&self, last_thorough: &mut Instant) -> Duration {
+    pub(crate) fn flush_pass(&self, clock: &mut FlushClock) -> Duration {
+        let interval = self.config.flush_interval_commit_log;
         let sync = self.config.flush_disk_type == FlushDiskType::Sync;
         if !self.waiters.lock().is_empty() {
             self.write_all();
         }
-        let behind = self.positions.written() - self.positions.flushed();
         let waiting = !self.waiters.lock().is_empty();
-        let thorough = last_thorough.elapsed() >= self.config.flush_commit_log_thorough_interval;
+        if clock.busy && !sync && !waiting && clock.flushed.elapsed() < interval {
+            self.start_writeback(&mut clock.started);
+            return WRITEBACK_EVERY;
+        }
+        let behind = self.positions.written() - self.positions.flushed();
+        let thorough = clock.thorough.elapsed() >= self.config.flush_commit_log_thorough_interval;
         let enough = behind / PAGE >= self.config.flush_commit_log_least_pages;
         if (behind > 0 && (sync || thorough || enough)) || waiting {
             self.flush_now();
         }
+        clock.flushed = Instant::now();
         if thorough {
-            *last_thorough = Instant::now();
+            clock.thorough = clock.flushed;
         }
-        self.config.flush_interval_commit_log
+        clock.busy = !sync && behind >= BUSY_BYTES;
+        if clock.busy { WRITEBACK_EVERY.min(interval) } else { interval }
+    }
+
+    /// Gives the disk what is whole and will not be touched again, a little at a time. What a flush finds then is little: one
+    /// that has half a second of messages to write keeps a processor and the pages writers want for tens of milliseconds.
+    fn start_writeback(&self, started: &mut u64) {
+        let from = self.positions.flushed().max(*started);
+        let to = self.positions.written().saturating_sub(UNTOUCHED_BYTES) / PAGE * PAGE;
+        if to < from + UNTOUCHED_BYTES {
+            return;
+        }
+        for segment in self.log.segments() {
+            let (begin, end) = (from.max(segment.start), to.min(segment.end()));
+            if begin < end {
+                writeback::start(segment.file.file(), begin - segment.start, end - begin);
+            }
+        }
+        *started = to;
     }
 
     /// Syncs what is written and answers those who waited for it.

@@ -40,6 +40,7 @@ mod stats;
 mod store;
 mod walk;
 mod write;
+mod writeback;
 
 /// The topic whose queues are ordered by deliver time.
 pub(crate) const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";

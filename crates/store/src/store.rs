@@ -14,7 +14,7 @@ use crate::commit_log::CommitLog;
 use crate::compaction::{Compaction, Schedule};
 use crate::counters::Counters;
 use crate::file::sync_names;
-use crate::flush::Waiter;
+use crate::flush::{FlushClock, Waiter};
 use crate::gate::Gate;
 use crate::group::Appender;
 use crate::guard::{Abort, DirLock};
@@ -218,8 +218,8 @@ impl Store {
     }
 
     fn start_threads(self: &Arc<Self>) -> std::io::Result<()> {
-        let mut last_thorough = Instant::now();
-        let flush = self.spawn("store-flush", &self.flush_signal, move |store| store.flush_pass(&mut last_thorough))?;
+        let mut clock = FlushClock::new();
+        let flush = self.spawn("store-flush", &self.flush_signal, move |store| store.flush_pass(&mut clock))?;
         let queues = self.spawn("store-queues", &self.queue_signal, |store| store.queue_pass())?;
         let index = self.spawn("store-index", &self.index_signal, |store| store.index_pass())?;
         let clean = self.spawn("store-clean", &self.clean_signal, |store| {
