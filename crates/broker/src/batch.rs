@@ -71,33 +71,33 @@ impl Batch {
     }
 
     /// Runs once after the last frame of a read.
-    pub fn end(&mut self, broker: &Arc<Broker>, _conn: &Connection) {
+    pub fn end(&mut self, broker: &Arc<Broker>, conn: &Connection) {
         if self.sends.is_empty() {
             return;
         }
         let sends = std::mem::take(&mut self.sends);
         match broker.store.write_out(self.end) {
-            Ok(()) if broker.sync_flush => self.answer_after_flush(broker, sends),
+            Ok(()) if broker.sync_flush => self.answer_after_flush(broker, conn, sends),
             Ok(()) => answer_all(broker, sends, &self.keys, &Ok(code::SUCCESS)),
             Err(error) => refuse_all(broker, sends, &error),
         }
     }
 
-    fn answer_after_flush(&mut self, broker: &Arc<Broker>, sends: Vec<PendingSend>) {
+    fn answer_after_flush(&mut self, broker: &Arc<Broker>, conn: &Connection, sends: Vec<PendingSend>) {
         let (waiting, ready): (Vec<_>, Vec<_>) = sends.into_iter().partition(|send| send.stored.waits_for_flush);
         answer_all(broker, ready, &self.keys, &Ok(code::SUCCESS));
         let Some(ticket) = waiting.iter().map(|send| send.stored.ticket).max() else {
             return;
         };
         let keys = std::mem::take(&mut self.keys);
-        let weak = Arc::downgrade(broker);
+        let (weak, conn) = (Arc::downgrade(broker), conn.clone());
         broker.store.when_flushed(
             ticket,
             Box::new(move |flushed| {
                 // Gone only when the whole broker is; the producers then hear of it by the end of their connections.
                 if let Some(broker) = weak.upgrade() {
                     let outcome = send_answer::after_flush(&broker, &flushed);
-                    answer_all(&broker, waiting, &keys, &outcome);
+                    conn.answer_together(|| answer_all(&broker, waiting, &keys, &outcome));
                 }
             }),
         );

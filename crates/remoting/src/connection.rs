@@ -210,6 +210,16 @@ impl Connection {
         true
     }
 
+    /// Gives several answers from outside of the connection's task: it sleeps until the last one is there, so that they leave with
+    /// one write and not each with its own.
+    pub fn answer_together(&self, give: impl FnOnce()) {
+        let waker = self.inner.out.lock().waker.take();
+        give();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
     /// For the connection's task: the state behind the lock, with the copy of its byte count kept right.
     pub(crate) fn with_out<R>(&self, change: impl FnOnce(&mut Out) -> R) -> R {
         let mut out = self.inner.out.lock();
