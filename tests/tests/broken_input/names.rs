@@ -4,6 +4,7 @@ use std::fs;
 
 use anyhow::{Result, ensure};
 use protocol::{Command, request_code};
+use rocketmq_tests::requests::make_topic;
 use rocketmq_tests::wire::Wire;
 
 use crate::rig::Rig;
@@ -54,17 +55,8 @@ async fn no_name_leads_out_of_the_store() -> Result<()> {
             .with_body(b"x".to_vec());
         let answer = wire.ask(&send)?;
         ensure!(answer.code != 0, "a message to {name:?} is taken");
-        let create = Command::request(request_code::UPDATE_AND_CREATE_TOPIC)
-            .with_field("topic", name.clone())
-            .with_field("defaultTopic", "TBW102")
-            .with_field("readQueueNums", "1")
-            .with_field("writeQueueNums", "1")
-            .with_field("perm", "6")
-            .with_field("topicFilterType", "SINGLE_TAG")
-            .with_field("topicSysFlag", "0")
-            .with_field("order", "false");
-        let answer = wire.ask(&create)?;
-        ensure!(answer.code != 0, "a topic {name:?} is made");
+        let (code, _) = make_topic(&mut wire, &name, "")?;
+        ensure!(code != 0, "a topic {name:?} is made");
         let json = serde_json::to_string(&name)?;
         let group = Command::request(request_code::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
             .with_body(format!("{{\"groupName\":{json}}}").into_bytes());

@@ -37,30 +37,15 @@ pub(crate) fn print(store: &Store, step: usize) {
 /// Range, messages, CRC of all record bytes, CRC of all tags codes.
 fn print_queue(store: &Store, topic: &str, queue: i32, step: usize, keys: &mut BTreeSet<String>) -> usize {
     let (min, max) = (first(store, topic, queue), store.max_offset(topic, queue));
-    let (mut offset, mut count, mut crc) = (min, 0, crc32fast::Hasher::new());
+    let (mut count, mut crc) = (0, crc32fast::Hasher::new());
     let codes = TagsCodes::default();
-    while offset < max {
-        let got = store.get(&GetRequest {
-            topic,
-            queue,
-            offset,
-            max_messages: 32,
-            max_bytes: 1 << 20,
-            filter: Some(&codes),
-            may_block: true,
-        });
-        for record in &got.messages {
-            crc.update(record);
-            if count % step == 0 {
-                keys_of(record, keys);
-            }
-            count += 1;
+    read(store, topic, queue, &codes, &mut |record| {
+        crc.update(record);
+        if count % step == 0 {
+            keys_of(record, keys);
         }
-        if got.next_offset <= offset {
-            break;
-        }
-        offset = got.next_offset;
-    }
+        count += 1;
+    });
     let codes = codes.0.into_inner().finalize();
     println!("queue {topic} {queue} {min} {max} {count} {} {codes}", crc.finalize());
     count
@@ -78,10 +63,9 @@ fn first(store: &Store, topic: &str, queue: i32) -> i64 {
     if topic == COMPACTED { 0 } else { store.min_offset(topic, queue) }
 }
 
-/// How many messages a reader gets who wants one tag, and the CRC of their bytes.
-fn print_tagged(store: &Store, topic: &str, queue: i32) {
-    let max = store.max_offset(topic, queue);
-    let (mut offset, mut count, mut crc) = (first(store, topic, queue), 0, crc32fast::Hasher::new());
+/// Every record of a queue that a filter lets pass.
+fn read(store: &Store, topic: &str, queue: i32, filter: &dyn RecordFilter, each: &mut dyn FnMut(&[u8])) {
+    let (mut offset, max) = (first(store, topic, queue), store.max_offset(topic, queue));
     while offset < max {
         let got = store.get(&GetRequest {
             topic,
@@ -89,18 +73,24 @@ fn print_tagged(store: &Store, topic: &str, queue: i32) {
             offset,
             max_messages: 32,
             max_bytes: 1 << 20,
-            filter: Some(&OneTag),
+            filter: Some(filter),
             may_block: true,
         });
-        for record in &got.messages {
-            crc.update(record);
-            count += 1;
-        }
+        got.messages.iter().for_each(|record| each(record));
         if got.next_offset <= offset {
             break;
         }
         offset = got.next_offset;
     }
+}
+
+/// How many messages a reader gets who wants one tag, and the CRC of their bytes.
+fn print_tagged(store: &Store, topic: &str, queue: i32) {
+    let (mut count, mut crc) = (0, crc32fast::Hasher::new());
+    read(store, topic, queue, &OneTag, &mut |record| {
+        crc.update(record);
+        count += 1;
+    });
     println!("tagged {topic} {queue} {count} {}", crc.finalize());
 }
 
