@@ -3,9 +3,11 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -28,13 +30,21 @@ pub fn binary(name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// Below the ports a kernel hands out by itself: one of those may be some connection's own port by the time a killed server
+/// asks for its port again.
+const PORTS: Range<u16> = 12_000..32_000;
+
+/// Ports given out by this process are not given again while others are left.
+static GIVEN: OnceLock<Mutex<u16>> = OnceLock::new();
+
 /// A port nobody listens on now. `below` more ports under it are free as well (a broker also takes its port - 2).
 pub fn free_port(below: u16) -> Result<u16> {
-    for _ in 0..200 {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let all_free =
-            port > 1024 + below && (0..=below).all(|down| TcpListener::bind(("127.0.0.1", port - down)).is_ok());
-        if all_free {
+    let given = GIVEN.get_or_init(|| Mutex::new(fastrand::u16(PORTS)));
+    let mut last = given.lock().unwrap_or_else(PoisonError::into_inner);
+    for _ in 0..PORTS.len() {
+        let port = if *last + below + 1 < PORTS.end { *last + below + 1 } else { PORTS.start + below };
+        *last = port;
+        if (0..=below).all(|down| TcpListener::bind(("127.0.0.1", port - down)).is_ok()) {
             return Ok(port);
         }
     }
@@ -61,7 +71,8 @@ impl Server {
     /// The same for a command that is made up already; its standard error goes to `<program>.stderr` in `home`.
     pub fn spawn(mut command: Command, address: SocketAddr, home: &Path) -> Result<Self> {
         let name = Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let errors = fs::File::create(home.join(format!("{name}.stderr")))?;
+        let said = home.join(format!("{name}.stderr"));
+        let errors = fs::File::create(&said)?;
         let mut child = command
             .env("HOME", home)
             .env_remove("ROCKETMQ_HOME")
@@ -81,7 +92,9 @@ impl Server {
             }
         });
         let mut server = Self { child, address, output, seen: Vec::new() };
-        server.wait_for_line("boot success", Duration::from_secs(30))?;
+        server
+            .wait_for_line("boot success", Duration::from_secs(30))
+            .with_context(|| fs::read_to_string(&said).unwrap_or_default())?;
         Ok(server)
     }
 
