@@ -98,6 +98,9 @@ pub enum PutError {
     /// A write or a sync failed earlier; only a restart helps.
     #[error("the store takes no writes: {0}")]
     Stopped(String),
+    /// Its queues are being removed.
+    #[error("the topic is being deleted")]
+    TopicDeleted,
     #[error("there are maxLmqConsumeQueueNum light message queues already")]
     TooManyLightQueues,
     #[error("too many bytes wait to be written or flushed")]
@@ -110,9 +113,11 @@ impl PutError {
     /// The put status Java reports for the same cause.
     pub fn put_status(&self) -> PutStatus {
         match self {
-            PutError::ShuttingDown | PutError::Slave | PutError::DiskFull | PutError::Stopped(_) => {
-                PutStatus::ServiceNotAvailable
-            }
+            PutError::ShuttingDown
+            | PutError::Slave
+            | PutError::DiskFull
+            | PutError::Stopped(_)
+            | PutError::TopicDeleted => PutStatus::ServiceNotAvailable,
             PutError::MessageIllegal(_) => PutStatus::MessageIllegal,
             PutError::PropertiesSizeExceeded { .. } => PutStatus::PropertiesSizeExceeded,
             PutError::TooManyLightQueues => PutStatus::LmqConsumeQueueNumExceeded,

@@ -29,7 +29,7 @@ pub trait Faults: Send + Sync {
         let _ = path;
         Ok(())
     }
-    /// Asked before a name of a compacted log's file is changed or removed.
+    /// Asked before a name of a compacted log's file is changed or removed, and before a small file is replaced.
     fn before_change(&self, path: &Path) -> io::Result<()> {
         let _ = path;
         Ok(())
@@ -114,6 +114,19 @@ impl StoreFile {
     pub(crate) fn sync(&self) -> io::Result<()> {
         sync(&self.path, &self.faults, || self.file.sync_data())
     }
+}
+
+/// Replaces a small file: after a crash it has the old or the new content.
+pub(crate) fn replace(path: &Path, content: &[u8], faults: &Option<Arc<dyn Faults>>) -> io::Result<()> {
+    let new = path.with_extension("tmp");
+    let file = StoreFile::create(&new, content.len() as u64, faults.clone())?;
+    file.write_all_at(content, 0)?;
+    file.sync()?;
+    if let Some(faults) = faults {
+        faults.before_change(path)?;
+    }
+    std::fs::rename(&new, path)?;
+    path.parent().map_or(Ok(()), |dir| sync_names(dir, faults))
 }
 
 /// Syncs a folder, so that names made or removed in it survive the machine.

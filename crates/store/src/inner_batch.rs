@@ -29,7 +29,7 @@ impl Store {
         self.refuse_light(message.topic, &facts)?;
 
         let mut appender = self.appender.lock();
-        self.check_open(&appender)?;
+        self.check_open(&appender, &queue)?;
         let base = queue.next.load(Ordering::Acquire);
         let more_properties = with_range(message.more_properties, count, base);
         let message = Append { more_properties: &more_properties, ..message };

@@ -52,7 +52,7 @@ impl Store {
         let light: Vec<Arc<ConsumeQueue>> =
             names.iter().map(|name| self.light_queue(name)).collect::<Result<_, _>>()?;
         let mut appender = self.appender.lock();
-        self.check_open(&appender)?;
+        light.iter().chain([queue]).try_for_each(|queue| self.check_open(&appender, queue))?;
         let offsets: Vec<String> = light.iter().map(|queue| queue.next.load(Ordering::Acquire).to_string()).collect();
         let mut more_properties = message.more_properties.to_vec();
         properties::append(&mut more_properties, property::INNER_MULTI_QUEUE_OFFSET, &offsets.join(","));

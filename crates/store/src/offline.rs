@@ -21,6 +21,7 @@ mod units;
 use crate::StoreConfig;
 use crate::checkpoint::{Progress, Times};
 use crate::commit_log::CommitLog;
+use crate::deleted::Deleted;
 use crate::guard::DirLock;
 
 pub use dump::{Damage, Dumped, Selection};
@@ -32,6 +33,7 @@ pub use topics::KnownTopics;
 pub struct OfflineStore {
     config: StoreConfig,
     topics: KnownTopics,
+    deleted: Deleted,
     log: CommitLog,
     /// What was already wrong with the commit log's files.
     found_at_open: Vec<Finding>,

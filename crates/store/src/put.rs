@@ -39,7 +39,7 @@ impl Store {
         }
 
         let mut appender = self.appender.lock();
-        self.check_open(&appender)?;
+        self.check_open(&appender, &queue)?;
         self.append_record(&mut appender, &queue, &mut record, len, &facts, 1)
     }
 
@@ -86,7 +86,7 @@ impl Store {
         }
 
         let mut appender = self.appender.lock();
-        self.check_open(&appender)?;
+        self.check_open(&appender, &queue)?;
         // The batch stays in one file, as Java keeps it.
         appender.place(total);
         let mut out = AppendedBatch {
@@ -165,8 +165,11 @@ impl Store {
     }
 
     /// What may have changed before the lock was taken.
-    pub(crate) fn check_open(&self, appender: &Appender) -> Result<(), PutError> {
+    pub(crate) fn check_open(&self, appender: &Appender, queue: &ConsumeQueue) -> Result<(), PutError> {
         self.gate.check()?;
+        if queue.is_dead() {
+            return Err(PutError::TopicDeleted);
+        }
         if appender.group.bytes.len() >= self.config.max_unwritten_bytes {
             return Err(PutError::Busy);
         }

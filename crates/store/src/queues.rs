@@ -67,6 +67,8 @@ impl Folder {
 struct Topic {
     name: Arc<str>,
     queues: RwLock<BTreeMap<i32, Arc<ConsumeQueue>>>,
+    /// It is being deleted: queues are made dead. Changed under the lock of `queues`.
+    dead: AtomicBool,
 }
 
 /// The answer to a read of units.
@@ -145,7 +147,8 @@ impl Queues {
             Some(topic) => topic.clone(),
             None => {
                 let name: Arc<str> = topic.into();
-                let topic = Arc::new(Topic { name: name.clone(), queues: RwLock::default() });
+                let topic =
+                    Arc::new(Topic { name: name.clone(), queues: RwLock::default(), dead: AtomicBool::default() });
                 topics.insert(name, topic.clone());
                 topic
             }
@@ -153,7 +156,11 @@ impl Queues {
         let mut queues = topic.queues.write();
         let make = || {
             let uid = self.next_uid.fetch_add(2, Ordering::Relaxed);
-            Arc::new(ConsumeQueue::new(uid, topic.name.clone(), queue, kind))
+            let queue = ConsumeQueue::new(uid, topic.name.clone(), queue, kind);
+            if topic.dead.load(Ordering::Relaxed) {
+                queue.kill();
+            }
+            Arc::new(queue)
         };
         queues.entry(queue).or_insert_with(make).clone()
     }

@@ -9,6 +9,7 @@ use crate::batch_unit::BatchUnit;
 use crate::checkpoint::{NO_BOOT, Progress, Times};
 use crate::commit_log::CommitLog;
 use crate::consume_queue::ConsumeQueue;
+use crate::deleted::Deleted;
 use crate::facts::unit_of;
 use crate::multi_dispatch;
 use crate::progress::Report;
@@ -72,6 +73,7 @@ pub(crate) struct Recovery<'a> {
     pub(crate) config: &'a StoreConfig,
     pub(crate) log: &'a CommitLog,
     pub(crate) queues: &'a Queues,
+    pub(crate) deleted: &'a Deleted,
     pub(crate) known: Known,
 }
 
@@ -95,6 +97,7 @@ impl Recovery<'_> {
         let from = self.start(damaged > 0).map_err(in_log)?;
         // Read before the queues are cut: a unit proves that its message was written.
         let proven = self.proven();
+        self.remove_deleted().map_err(in_queues)?;
         if damaged > 0 || self.known.progress.is_some_and(|p| from < p.queued.max(p.durable)) {
             lower_marks(from)?;
         }
@@ -117,6 +120,18 @@ impl Recovery<'_> {
             "recovered"
         );
         Ok(found)
+    }
+
+    /// Removes queues of deleted topics that a death in the middle has left.
+    fn remove_deleted(&self) -> io::Result<()> {
+        for queue in self.queues.all() {
+            let end = queue.state().max_physical;
+            if end > 0 && self.deleted.covers(&queue.topic, end - 1) {
+                tracing::info!(topic = %queue.topic, queue = queue.id, "removing a queue of a deleted topic");
+                self.queues.delete_queue(&queue)?;
+            }
+        }
+        Ok(())
     }
 
     /// Without room on the disk the units stay in memory and are readable; the queue thread tries again.
@@ -284,11 +299,14 @@ impl Recovery<'_> {
         if !sys_flag::takes_queue_place(record.sys_flag) {
             return Ok(());
         }
-        let queue = self.queues.get_or_make(record.topic, record.queue_id);
-        let unit = unit_of(self.config, &queue, at, record);
-        self.put_in(&queue, &unit)?;
+        if !self.deleted.covers(record.topic, at) {
+            let queue = self.queues.get_or_make(record.topic, record.queue_id);
+            let unit = unit_of(self.config, &queue, at, record);
+            self.put_in(&queue, &unit)?;
+        }
         if self.config.enable_multi_dispatch && multi_dispatch::allowed(self.config, record.topic) {
-            for (name, base) in multi_dispatch::places(record) {
+            let there = |name: &str| !self.deleted.covers(name, at);
+            for (name, base) in multi_dispatch::places(record).filter(|(name, _)| there(name)) {
                 let light = self.queues.get_or_make(name, 0);
                 self.put_in(&light, &BatchUnit { base, ..unit_of(self.config, &light, at, record) })?;
             }

@@ -1,6 +1,5 @@
 //! Removing what is too old or what the disk has no room for.
 
-use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,7 +8,6 @@ use chrono::Timelike;
 use parking_lot::Mutex;
 
 use crate::Store;
-use crate::put::is_folder_name;
 
 /// Rounds a manual request is good for, as in Java.
 const MANUAL_ROUNDS: i32 = 20;
@@ -166,6 +164,7 @@ impl Store {
         if self.cleaner.cleaned_at.swap(min, Ordering::AcqRel) == min {
             return;
         }
+        self.deleted.forget_below(min);
         // Units that are only in memory may belong into files that go now. The queue thread reports an error.
         let _ = self.queues.save_all();
         for queue in self.queues.all() {
@@ -199,44 +198,6 @@ impl Store {
         let full = shares.iter().filter(|(_, p)| p.is_some_and(|p| p > forcibly)).map(|(dir, _)| (*dir).clone());
         let commit_log = shares.iter().filter_map(|(_, p)| *p).min();
         (Usage { commit_log, consume_queue: used_percent(self.queues.root()) }, full.collect())
-    }
-
-    /// Removes the queues of a topic, and what it has been compacted to. Its records stay in the commit log until retention takes them.
-    pub fn delete_topic(&self, topic: &str) -> io::Result<bool> {
-        if !is_folder_name(topic) {
-            return Ok(false);
-        }
-        let queues: Vec<_> = self.queues.all().into_iter().filter(|queue| &*queue.topic == topic).collect();
-        self.compaction.delete_topic(topic, &queues)?;
-        self.queues.delete_topic(topic)
-    }
-
-    /// To be called when a topic was made or changed: from now on its queues are compacted, if they are to be. Removes queues that
-    /// an earlier topic of its name left behind as another kind.
-    pub fn topic_changed(&self, topic: &str) -> io::Result<()> {
-        self.compaction.topic_changed();
-        let kind = self.topics.queue_type(topic);
-        let other = |id: &i32| self.queues.get(topic, *id).is_some_and(|queue| queue.kind != kind);
-        if self.queues.queue_ids(topic).iter().any(other) {
-            tracing::warn!(topic, ?kind, "removing queues of an earlier topic of this name");
-            self.queues.delete_topic(topic)?;
-        }
-        Ok(())
-    }
-
-    /// Removes the queues of all topics for which `keep` says false. Returns the removed topics.
-    pub fn clean_unused_topics(&self, keep: &dyn Fn(&str) -> bool) -> Vec<String> {
-        let mut removed = Vec::new();
-        for topic in self.queues.topic_names() {
-            if keep(&topic) {
-                continue;
-            }
-            match self.delete_topic(&topic) {
-                Ok(_) => removed.push(topic.to_string()),
-                Err(error) => tracing::error!(%topic, %error, "cannot remove the queues of an unused topic"),
-            }
-        }
-        removed
     }
 
     /// Removes queues whose last message is no longer in the commit log, except those of topics `keep` says true for.

@@ -13,6 +13,7 @@ use crate::checkpoint::{Checkpoint, NO_BOOT, Progress, boot_id};
 use crate::commit_log::CommitLog;
 use crate::compaction::{Compaction, Schedule};
 use crate::counters::Counters;
+use crate::deleted::Deleted;
 use crate::file::sync_names;
 use crate::flush::{FlushClock, Waiter};
 use crate::gate::Gate;
@@ -70,6 +71,7 @@ pub struct Store {
     pub(crate) queues: Queues,
     pub(crate) index: Index,
     pub(crate) compaction: Compaction,
+    pub(crate) deleted: Deleted,
     pub(crate) positions: Positions,
     pub(crate) gate: Gate,
     pub(crate) counters: Counters,
@@ -139,12 +141,20 @@ impl Store {
         sync_names(&root, &config.faults).map_err(OpenError::io(&root))?;
 
         let queues = Queues::new(&config, topics.clone());
-        let found = Recovery { config: &config, log: &log, queues: &queues, known }.run(&mut |from| {
-            let marks = progress.unwrap_or_default();
-            let lower =
-                Progress { queued: marks.queued.min(from), durable: marks.durable.min(from), clean: false, ..marks };
-            checkpoint.write(&lower).and_then(|()| checkpoint.sync()).map_err(OpenError::io(&path))
-        })?;
+        let deleted = Deleted::load(&root, config.faults.clone());
+        let found =
+            Recovery { config: &config, log: &log, queues: &queues, deleted: &deleted, known }.run(&mut |from| {
+                let marks = progress.unwrap_or_default();
+                let lower = Progress {
+                    queued: marks.queued.min(from),
+                    durable: marks.durable.min(from),
+                    clean: false,
+                    ..marks
+                };
+                checkpoint.write(&lower).and_then(|()| checkpoint.sync()).map_err(OpenError::io(&path))
+            })?;
+        deleted.lower(found.end);
+        deleted.forget_below(log.min_offset());
         let flushed = Flushed { time: checkpoint.times.index, offset: progress.map(|p| p.index_flushed) };
         index.load(flushed, exit == LastExit::Crashed)?;
         let indexed = progress.filter(|_| exit != LastExit::Crashed).map(|p| (p.indexed, p.index_last));
@@ -199,9 +209,11 @@ impl Store {
             log,
             queues,
             index,
+            deleted,
         });
         // What recovery found may never have been synced.
         store.sync_recovered(unflushed).map_err(OpenError::io(&root))?;
+        store.save_deleted();
         store.load_compaction()?;
         store.start_threads().map_err(OpenError::io(&root))?;
         Ok(store)
@@ -283,6 +295,7 @@ impl Store {
                 chores.next_thorough = now + self.config.flush_consume_queue_thorough_interval;
             }
             self.sync_queues(thorough, saved.then_some(chores.queued));
+            self.save_deleted();
             chores.changed = true;
         }
         if std::mem::take(&mut chores.changed) && chores.worth_writing(self) {
@@ -337,7 +350,7 @@ impl Store {
         INDEX_TICK
     }
 
-    fn checkpoint_now(&self) {
+    pub(crate) fn checkpoint_now(&self) {
         if let Err(error) = self.write_checkpoint(false) {
             tracing::warn!(%error, "writing the checkpoint failed");
         }
@@ -424,6 +437,7 @@ impl Store {
             // It is caught up at the next start.
             tracing::warn!(%error, "the key index is incomplete");
         }
+        self.save_deleted();
         // What is missing is copied after the next start.
         self.copied_until();
         {

@@ -178,6 +178,7 @@ impl Store {
         group.give_back_offsets();
         let tickets = appender.take_back(self.positions.written());
         self.gate.lawful(self.positions.set_appended(appender.position));
+        self.deleted.lower(self.positions.written());
         self.log.erase_refused(self.positions.written());
         self.refused.lock().add(tickets, error);
         self.refusals.fetch_add(1, Ordering::AcqRel);

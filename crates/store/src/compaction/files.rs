@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::batch_unit::{BATCH_UNIT, BatchUnit};
 use crate::commit_log::{file_name, offset_name};
-use crate::file::{Faults, StoreFile, sync_names};
+use crate::file::{Faults, StoreFile, replace, sync_names};
 use crate::folders::{entries, if_there};
 
 /// Sub-folder in which a round builds its files.
@@ -103,14 +103,9 @@ impl Folder {
         self.faults.as_ref().map_or(Ok(()), |faults| faults.before_change(path))
     }
 
-    /// Replaces a small file: after a crash it has the old or the new content.
+    /// [`replace`] with this folder's hooks.
     pub(super) fn replace(&self, path: &Path, content: &[u8]) -> io::Result<()> {
-        let new = path.with_extension("tmp");
-        let file = StoreFile::create(&new, content.len() as u64, self.faults.clone())?;
-        file.write_all_at(content, 0)?;
-        file.sync()?;
-        self.rename(&new, path)?;
-        path.parent().map_or(Ok(()), |dir| sync_names(dir, &self.faults))
+        replace(path, content, &self.faults)
     }
 
     pub(super) fn open(&self, path: &Path) -> io::Result<StoreFile> {

@@ -8,6 +8,7 @@ use super::findings::{Finding, Remedy};
 use super::{KnownTopics, OfflineStore};
 use crate::checkpoint::Checkpoint;
 use crate::commit_log::{CommitLog, Segment, list_files, offset_name};
+use crate::deleted::Deleted;
 use crate::file::StoreFile;
 use crate::guard::{Abort, DirLock};
 use crate::{OpenError, StoreConfig};
@@ -23,6 +24,7 @@ impl OfflineStore {
         let (times, progress) = Checkpoint::look(&root.join("checkpoint")).unwrap_or_default();
         Ok(OfflineStore {
             topics: KnownTopics::read(root),
+            deleted: Deleted::load(root, None),
             abort: Abort::in_dir(root).exists(),
             log,
             found_at_open,

@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::KnownTopics;
 use super::files::must_be_a_store;
 use crate::aside;
+use crate::deleted;
 use crate::file::sync_dir;
 use crate::folders::{entries, if_there};
 use crate::guard::DirLock;
@@ -52,8 +53,8 @@ pub fn rebuild(config: &StoreConfig, keep_old: bool) -> Result<Rebuilt, OpenErro
     bring_cut_home(root, &work).map_err(&at_work)?;
     if_there(fs::remove_dir_all(&work)).map_err(&at_work)?;
     fs::create_dir(&work).map_err(&at_work)?;
-    // Recovery decides by how the last process ended.
-    for name in ["checkpoint", "abort"] {
+    // Recovery decides by how the last process ended, and leaves out what was deleted.
+    for name in ["checkpoint", "abort", deleted::FILE] {
         if_there(fs::copy(root.join(name), work.join(name))).map_err(&at_work)?;
     }
     let built = build(config, &work);

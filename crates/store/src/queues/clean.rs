@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::Queues;
 use super::save::Unsynced;
@@ -16,6 +17,17 @@ use crate::folders::if_there;
 const FILLERS_AT_ONCE: usize = 1024;
 
 impl Queues {
+    /// From here on nothing is put into a topic's queues, nor into new ones of its name, until `delete_topic` has removed them.
+    /// False when there are none.
+    pub(crate) fn kill_topic(&self, topic: &str) -> bool {
+        let topics = self.topics.read();
+        let Some(topic) = topics.get(topic) else { return false };
+        let queues = topic.queues.write();
+        topic.dead.store(true, Ordering::Relaxed);
+        queues.values().for_each(|queue| queue.kill());
+        true
+    }
+
     /// Removes a topic's queues and their files.
     pub(crate) fn delete_topic(&self, topic: &str) -> io::Result<bool> {
         let mut io = self.io.lock();

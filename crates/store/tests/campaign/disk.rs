@@ -39,6 +39,7 @@ pub(crate) struct Disk {
 struct State {
     random: Rng,
     trouble: Trouble,
+    had_trouble: bool,
     /// Calls until the machine dies in one of them.
     calls_left: u64,
     /// What was there when it died.
@@ -49,6 +50,8 @@ struct State {
     names: BTreeSet<PathBuf>,
     /// Files whose name was removed and taken by another one, in a folder that was not synced since.
     ghosts: HashMap<PathBuf, Vec<u8>>,
+    /// Files that were replaced as a whole, in a folder that was not synced since: what they held before, if they were there.
+    replaced: HashMap<PathBuf, Option<Vec<u8>>>,
     /// Writes since the last sync, in order.
     writes: HashMap<PathBuf, Vec<(u64, Vec<u8>)>>,
     /// Syncs under way: the content when they began, and how many writes it has.
@@ -64,11 +67,13 @@ impl Disk {
         let state = State {
             random: Rng::with_seed(seed),
             trouble: Trouble::None,
+            had_trouble: false,
             calls_left: calls,
             died: None,
             synced,
             names,
             ghosts: HashMap::new(),
+            replaced: HashMap::new(),
             writes: HashMap::new(),
             syncing: HashMap::new(),
         };
@@ -76,7 +81,14 @@ impl Disk {
     }
 
     pub(crate) fn set_trouble(&self, trouble: Trouble) {
-        self.state.lock().trouble = trouble;
+        let mut state = self.state.lock();
+        state.trouble = trouble;
+        state.had_trouble |= trouble != Trouble::None;
+    }
+
+    /// Calls may have been refused in this life.
+    pub(crate) fn has_trouble(&self) -> bool {
+        self.state.lock().had_trouble
     }
 
     pub(crate) fn is_dead(&self) -> bool {
@@ -127,6 +139,10 @@ impl State {
             match (named, content) {
                 (true, None) => _ = left.insert(path.clone(), None),
                 (true, Some(content)) => {
+                    if let Some(before) = self.replaced.get(path).filter(|_| self.random.f64() >= kept) {
+                        left.extend(before.clone().map(|before| (path.clone(), Some(before))));
+                        continue;
+                    }
                     let content = self.mix(path, content, kept);
                     left.insert(path.clone(), Some(content));
                 }
@@ -237,6 +253,7 @@ impl Faults for Disk {
             // Folders in it may be new ones of the same name, so what the old ones held is gone as well.
             state.names.retain(|name| !name.starts_with(path) || name.exists());
             state.ghosts.retain(|name, _| !name.starts_with(path));
+            state.replaced.retain(|name, _| !name.starts_with(path));
             state.names.extend(entries.flatten().map(|entry| entry.path()));
         }
     }
@@ -257,8 +274,20 @@ impl Faults for Disk {
         Ok(())
     }
 
-    fn before_change(&self, _: &Path) -> io::Result<()> {
-        self.state.lock().call(&self.root)
+    fn before_change(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.call(&self.root)?;
+        let new = path.with_extension("tmp");
+        if new.exists() {
+            let before = if state.names.contains(path) { state.synced.get(path).cloned() } else { None };
+            // Of several in a row the first one is what the disk has.
+            state.replaced.entry(path.to_path_buf()).or_insert(before);
+            let content = state.synced.remove(&new).unwrap_or_default();
+            state.synced.insert(path.to_path_buf(), content);
+            state.names.insert(path.to_path_buf());
+            state.names.remove(&new);
+        }
+        Ok(())
     }
 }
 

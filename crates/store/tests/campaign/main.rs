@@ -161,9 +161,10 @@ impl Run {
             94..97 => _ = store.delete_expired_now(),
             _ => {
                 if store.delete_topic(DELETED).is_ok() {
+                    let certain = !disk.is_dead() && !disk.has_trouble();
                     let deleted = self.queues.iter_mut().zip(QUEUES).filter(|(_, (topic, _))| *topic == DELETED);
-                    deleted.for_each(|(queue, _)| queue.delete());
-                    tracing::info!("deleted");
+                    deleted.for_each(|(queue, _)| queue.delete(certain));
+                    tracing::info!(certain, "deleted");
                 }
             }
         }

@@ -23,8 +23,7 @@ pub(crate) struct Told {
 #[derive(Default, Clone)]
 pub(crate) struct Queue {
     pub(crate) told: BTreeMap<i64, Vec<Told>>,
-    /// What the queue held before its topic was deleted; it may come back until newer messages are safe, because its records
-    /// are still in the log.
+    /// What the queue held before its topic was deleted by a process that could not say that it had done so.
     before: Vec<BTreeMap<i64, Vec<Told>>>,
     /// A reader has seen everything below, and it was on the disk then.
     pub(crate) seen: i64,
@@ -37,8 +36,12 @@ impl Queue {
         there.push(told);
     }
 
-    pub(crate) fn delete(&mut self) {
+    /// The topic is deleted. Once that is certain nothing of before ever comes back.
+    pub(crate) fn delete(&mut self, certain: bool) {
         self.before.push(std::mem::take(&mut self.told));
+        if certain {
+            self.before.clear();
+        }
         self.seen = 0;
     }
 
