@@ -270,10 +270,11 @@ fn assemble(
     });
     arrivals.attach(&broker);
     let weak = Arc::downgrade(&broker);
-    broker.topics.on_change(Box::new(move || {
-        if let Some(broker) = weak.upgrade() {
-            broker.registration.request();
-        }
+    broker.topics.on_change(Box::new(move |topics| {
+        let Some(broker) = weak.upgrade() else { return Ok(()) };
+        let done = topics.iter().try_for_each(|topic| broker.store.topic_changed(topic));
+        broker.registration.request();
+        done
     }));
     let names = broker.registration.name_servers().clone();
     broker.settings.on_change(move |old, new| {

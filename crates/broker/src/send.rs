@@ -129,7 +129,6 @@ fn make_topic(
         broker.topics.create_for_send_back(name, 1, PERM_READ | PERM_WRITE, false, flag, now)
     });
     if let Some(topic) = made.map_err(topic_refusal)? {
-        aside(|| broker.store.topic_changed(name)).map_err(|error| Refusal::system(error.to_string()))?;
         return Ok(topic);
     }
     static UNKNOWN: RateLimited = RateLimited::new();

@@ -89,12 +89,7 @@ fn refuse_system_topic(broker: &Broker, topic: &str) -> Result<(), Refusal> {
 fn set(broker: &Broker, mut wanted: Vec<TopicConfig>, now: i64) -> Result<(), Refusal> {
     // Asking for what is there already changes nothing, not even the version.
     wanted.retain(|topic| broker.topics.get(&topic.topic_name).is_none_or(|known| *known != *topic));
-    let names: Vec<String> = wanted.iter().map(|topic| topic.topic_name.clone()).collect();
-    broker.topics.update_all(wanted, now)?;
-    for name in names {
-        broker.store.topic_changed(&name).map_err(|error| Refusal::system(error.to_string()))?;
-    }
-    Ok(())
+    Ok(broker.topics.update_all(wanted, now)?)
 }
 
 /// DELETE_TOPIC_IN_BROKER: the topic, its queues, its offsets and its pop retry topics.

@@ -1,6 +1,7 @@
 //! The topics of this broker and their file `config/topics.json`.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,10 +46,13 @@ pub enum TopicError {
     Refused(String),
     #[error(transparent)]
     File(#[from] ConfigFileError),
+    #[error("the queues of an earlier topic of this name cannot be removed: {0}")]
+    Queues(#[from] io::Error),
 }
 
-/// Called after every change, with no lock held: the name servers must hear of it.
-pub type OnChange = Box<dyn Fn() + Send + Sync>;
+/// Called after every change, with no lock held and the names of the topics that were made or changed: the store and the name
+/// servers must hear of it. An error is the store's.
+pub type OnChange = Box<dyn Fn(&[&str]) -> io::Result<()> + Send + Sync>;
 
 /// The topics of this broker.
 pub struct TopicTable {
@@ -227,7 +231,8 @@ impl TopicTable {
     /// The same for several topics with one write of the file. The first one that is refused ends it; those before it
     /// stay.
     pub fn update_all(&self, list: Vec<TopicConfig>, now: i64) -> Result<(), TopicError> {
-        let (alone, mut count) = (list.len() == 1, 0);
+        let alone = list.len() == 1;
+        let mut changed = Vec::with_capacity(list.len());
         let mut generation = None;
         let mut refused = None;
         for wanted in list {
@@ -236,8 +241,8 @@ impl TopicTable {
                     if alone {
                         tracing::info!(topic = topic.topic_name, config = ?topic, "topic set");
                     }
+                    changed.push(topic.topic_name.clone());
                     generation = Some(self.set(Arc::new(topic), now));
-                    count += 1;
                 }
                 Err(error) => {
                     refused = Some(error);
@@ -247,9 +252,9 @@ impl TopicTable {
         }
         if let Some(generation) = generation {
             if !alone {
-                tracing::info!(count, "topics set");
+                tracing::info!(count = changed.len(), "topics set");
             }
-            self.changed(generation)?;
+            self.changed(generation, &changed.iter().map(String::as_str).collect::<Vec<_>>())?;
         }
         refused.map_or(Ok(()), Err)
     }
@@ -276,7 +281,7 @@ impl TopicTable {
             state.touch(now)
         };
         tracing::info!(topic, "topic deleted");
-        self.changed(generation)?;
+        self.changed(generation, &[])?;
         Ok(true)
     }
 
@@ -305,7 +310,7 @@ impl TopicTable {
     /// registered.
     pub fn touch(&self, now: i64) -> Result<(), TopicError> {
         let generation = self.state.write().touch(now);
-        self.changed(generation)
+        self.changed(generation, &[])
     }
 
     fn create_absent(
@@ -325,7 +330,7 @@ impl TopicTable {
             (made, state.touch(now))
         };
         tracing::info!(topic, queues = made.write_queue_nums, perm = made.perm, "topic created");
-        self.changed(generation)?;
+        self.changed(generation, &[topic])?;
         Ok(Some(made))
     }
 
@@ -333,7 +338,7 @@ impl TopicTable {
         let topic = Arc::new(topic);
         tracing::info!(topic = topic.topic_name, config = ?topic, "topic set");
         let generation = self.set(topic.clone(), now);
-        self.changed(generation)?;
+        self.changed(generation, &[&topic.topic_name])?;
         Ok(topic)
     }
 
@@ -344,12 +349,12 @@ impl TopicTable {
     }
 
     /// A change is in the file before anybody is told of it, and before the request that made it is answered.
-    fn changed(&self, generation: u64) -> Result<(), TopicError> {
+    fn changed(&self, generation: u64, topics: &[&str]) -> Result<(), TopicError> {
         self.write(generation)?;
-        if let Some(call) = self.on_change.get() {
-            call();
+        match self.on_change.get() {
+            Some(call) => Ok(call(topics)?),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn write(&self, generation: u64) -> Result<(), ConfigFileError> {
@@ -484,13 +489,34 @@ mod tests {
     }
 
     #[test]
+    fn whoever_makes_or_changes_a_topic_the_store_hears_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let topics = TopicTable::load(dir.path(), &rules(), 1).unwrap();
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let told = heard.clone();
+        topics.on_change(Box::new(move |names| {
+            told.lock().extend(names.iter().map(|name| (*name).to_owned()));
+            Ok(())
+        }));
+        let named = |name: &str| TopicConfig { topic_name: name.to_owned(), ..Default::default() };
+        topics.create_for_send("S", "TBW102", 4, 2, 5).unwrap();
+        topics.create_for_send_back("%RETRY%g", 1, 6, false, 0, 5).unwrap();
+        topics.create_for_send_back("%RETRY%g", 1, 6, false, 0, 5).unwrap();
+        topics.create_for_send_back("%RETRY%g", 1, 6, true, 0, 5).unwrap();
+        topics.update_all(vec![named("A"), named("B")], 5).unwrap();
+        topics.delete("A", 5).unwrap();
+        assert_eq!(*heard.lock(), ["S", "%RETRY%g", "%RETRY%g", "A", "B"]);
+    }
+
+    #[test]
     fn a_send_makes_its_topic_from_the_template() {
         let dir = tempfile::tempdir().unwrap();
         let topics = TopicTable::load(dir.path(), &rules(), 1).unwrap();
         let calls = Arc::new(AtomicUsize::new(0));
         let count = calls.clone();
-        topics.on_change(Box::new(move || {
-            count.fetch_add(1, Ordering::SeqCst);
+        topics.on_change(Box::new(move |names| {
+            count.fetch_add(names.len(), Ordering::SeqCst);
+            Ok(())
         }));
         let made = topics.create_for_send("T", "TBW102", 4, 2, 5).unwrap().unwrap();
         assert_eq!((made.read_queue_nums, made.write_queue_nums, made.perm, made.topic_sys_flag), (4, 4, 6, 2));
