@@ -9,11 +9,11 @@ use std::sync::Arc;
 use protocol::body::TopicConfig;
 use protocol::response_code as code;
 use remoting::{Connection, Reply};
+use service::clock::now_ms;
 use store::WriteError;
 
 use crate::broker::Broker;
 use crate::context::Refusal;
-use crate::dispatch::now_ms;
 use crate::names::SCHEDULE_TOPIC;
 use crate::send_answer::{self, Places, SentFields};
 

@@ -12,12 +12,12 @@ use protocol::headers::{
 };
 use protocol::{Command, json, request_code, response_code};
 use remoting::{Connection, Reply};
+use service::clock::now_ms;
 
 use crate::batch::Batch;
 use crate::broker::Broker;
 use crate::clients::{Changes, ClientChannel, GroupModel};
 use crate::context::{Answer, Context, Refusal, body, ok};
-use crate::dispatch::now_ms;
 use crate::names::{self, PERM_READ, PERM_WRITE};
 
 const TOPIC_SYS_FLAG_UNIT_SUB: i32 = 2;

@@ -14,11 +14,11 @@ use protocol::body::DataVersion;
 use protocol::record::RecordView;
 use protocol::record::property::{REAL_QUEUE_ID, REAL_TOPIC};
 use serde::{Deserialize, Serialize};
+use service::clock::now_ms;
 use store::{Append, Store, Unit};
 
 use crate::config_file::{ConfigFile, ConfigFileError};
 use crate::delay::{DelayLevels, Due, LevelState, Look, queue_of_level};
-use crate::dispatch::now_ms;
 use crate::names::{SCHEDULE_TOPIC, TRANS_HALF_TOPIC};
 
 /// The file's content: the next offset of each level.

@@ -1,10 +1,10 @@
 //! Every request code the broker serves: which lane it waits in and who answers it. Anything else is answered 3.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use protocol::{Command, request_code as code};
 use remoting::{CloseReason, Connection, Lane, LanePermit, Reply, Service};
+use service::clock::now_ms;
 
 use crate::batch::Batch;
 use crate::broker::Broker;
@@ -119,11 +119,6 @@ pub const TABLE: &[Row] = &[
 
 fn find(code: i32) -> Option<&'static Row> {
     TABLE.binary_search_by_key(&code, |row| row.code).ok().and_then(|at| TABLE.get(at))
-}
-
-/// Milliseconds since 1970.
-pub fn now_ms() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
 /// How many requests of each lane may be under way. Java's queue capacities.

@@ -16,7 +16,7 @@ const PUT_BOUNDS_MS: [f64; 12] = [1.0, 10.0, 50.0, 100.0, 200.0, 500.0, 1e3, 2e3
 pub fn collect(broker: &Broker, page: &mut Page) {
     let (cluster, name) = (broker.cluster(), broker.name());
     let node = [("cluster", cluster.as_str()), ("node_type", "broker"), ("node_id", name.as_str())];
-    let now = crate::dispatch::now_ms();
+    let now = service::clock::now_ms();
     messages(broker, page, &node);
     store(
         &broker.store.stats(),

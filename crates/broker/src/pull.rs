@@ -10,12 +10,12 @@ use protocol::frame::FieldWriter;
 use protocol::headers::hot::PullMessage;
 use protocol::{Command, FieldSink, request_code, response_code as code};
 use remoting::{Connection, Reply, WriteFields};
+use service::clock::now_ms;
 use store::{GetRequest, GetResult, GetStatus, RecordFilter};
 
 use crate::batch::Batch;
 use crate::broker::Broker;
 use crate::context::Refusal;
-use crate::dispatch::now_ms;
 use crate::long_poll::Wait;
 use crate::names::PERM_READ;
 use crate::send::FAQ;

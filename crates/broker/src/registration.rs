@@ -10,10 +10,10 @@ use protocol::headers::{RegisterBrokerRequest, UnRegisterBrokerRequest};
 use protocol::record::crc31;
 use protocol::{Command, json, request_code, response_code};
 use remoting::NameServers;
+use service::clock::now_ms;
 use tokio::sync::Notify;
 
 use crate::broker::{Broker, address};
-use crate::dispatch::now_ms;
 
 const UNREGISTER_TIMEOUT: Duration = Duration::from_secs(3);
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use remoting::{Client, ClientConfig, NameServers, Server, ServerConfig, TlsSettings};
+use service::clock::now_ms;
 use service::config::{Config as _, Live};
 use service::keys::{BrokerRole, BrokerSettings, FlushDiskType, TlsSystemConfig};
 use store::{Store, StoreConfig};
@@ -20,7 +21,7 @@ use crate::clients::ClientRegistry;
 use crate::config_file::ConfigFileError;
 use crate::delay::DelayLevels;
 use crate::delay_delivery::DelayDelivery;
-use crate::dispatch::{BrokerService, LaneLimits, Lanes, now_ms};
+use crate::dispatch::{BrokerService, LaneLimits, Lanes};
 use crate::groups::SubscriptionGroups;
 use crate::long_poll::{Limits as LongPollLimits, LongPolls};
 use crate::offsets::ConsumerOffsets;

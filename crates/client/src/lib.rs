@@ -5,6 +5,7 @@
 
 mod admin;
 mod assigned;
+mod clock;
 mod consumer;
 mod error;
 mod message;

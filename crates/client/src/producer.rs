@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use protocol::body::MessageQueue;
@@ -11,6 +11,7 @@ use protocol::record::{BatchItem, encode_batch_item};
 use protocol::{Command, SerializeType, request_code, response_code};
 use remoting::CallError;
 
+use crate::clock::now_ms;
 use crate::error::refused;
 use crate::{ClientError, Cluster, Message, Queue, Route};
 
@@ -193,7 +194,7 @@ impl Producer {
             default_topic_queue_nums: DEFAULT_TOPIC_QUEUES,
             queue_id: queue.queue.queue_id,
             sys_flag: 0,
-            born_timestamp: now_millis(),
+            born_timestamp: now_ms(),
             flag: outgoing.flag,
             properties: Some(outgoing.properties.clone()),
             reconsume_times: Some(0),
@@ -235,8 +236,4 @@ fn worth_another_broker(error: &ClientError) -> bool {
         ),
         _ => false,
     }
-}
-
-pub(crate) fn now_millis() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }

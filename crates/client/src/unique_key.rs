@@ -3,21 +3,21 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use protocol::record::UniqueKey;
+
+use crate::clock::now_ms;
 
 /// A new value for the property `UNIQ_KEY`: this process, this millisecond, and a counter.
 pub fn unique_key() -> String {
     static COUNTER: AtomicU16 = AtomicU16::new(0);
     static SALT: OnceLock<u32> = OnceLock::new();
-    let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
     UniqueKey {
         ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
         process: std::process::id() as u16,
         salt: *SALT.get_or_init(|| fastrand::u32(..)),
         // Java counts from the start of the month. Any number that only grows tells messages apart as well.
-        millis_of_month: (millis % (31 * 24 * 3600 * 1000)) as i32,
+        millis_of_month: (now_ms() % (31 * 24 * 3600 * 1000)) as i32,
         counter: COUNTER.fetch_add(1, Ordering::Relaxed),
     }
     .to_string()

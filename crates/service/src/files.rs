@@ -7,9 +7,10 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
+
+use crate::clock::now_ms;
 
 /// Replaces the content of `path` so that a crash at any moment leaves the old or the new content, never a part.
 ///
@@ -127,8 +128,7 @@ fn read<E: std::fmt::Display>(path: &Path) -> Result<Option<Vec<u8>>, LoadError<
 }
 
 fn move_aside(path: &Path) -> io::Result<PathBuf> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-    let mut aside = beside(path, &format!(".broken.{now}"));
+    let mut aside = beside(path, &format!(".broken.{}", now_ms()));
     while aside.exists() {
         aside.as_mut_os_string().push("x");
     }

@@ -2,6 +2,7 @@
 //! page, signals and ordered stop. Knows no protocol and no server.
 
 pub mod cli;
+pub mod clock;
 pub mod config;
 pub mod files;
 pub mod home;

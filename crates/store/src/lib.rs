@@ -7,6 +7,7 @@ mod append;
 mod aside;
 mod batch_unit;
 mod checkpoint;
+mod clock;
 mod commit_log;
 mod compaction;
 mod config;

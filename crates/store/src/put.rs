@@ -8,12 +8,12 @@ use protocol::record::{
 };
 
 use crate::batch_unit::BatchUnit;
+use crate::clock::now_ms;
 use crate::consume_queue::ConsumeQueue;
 use crate::facts::Facts;
 use crate::group::{Appender, Entry};
 use crate::index::KeyEntry;
 use crate::multi_dispatch;
-use crate::store::now_ms;
 use crate::{Append, AppendBatch, Appended, AppendedBatch, BatchItem, PutError, Store};
 
 /// Room for properties and head that Java allows beside the body.

@@ -98,7 +98,7 @@ impl Store {
     /// Removes expired files now, whatever the hour: at once a batch, the rest in the following rounds.
     pub fn delete_expired_now(&self) -> usize {
         self.cleaner.manual.store(MANUAL_ROUNDS, Ordering::Release);
-        self.delete_expired(crate::store::now_ms())
+        self.delete_expired(crate::clock::now_ms())
     }
 
     fn delete_files(&self, now: i64, at_once: bool) -> usize {

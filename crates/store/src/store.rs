@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 
 use crate::checkpoint::{Checkpoint, NO_BOOT, Progress, boot_id};
+use crate::clock::now_ms;
 use crate::commit_log::CommitLog;
 use crate::compaction::{Compaction, Schedule};
 use crate::counters::Counters;
@@ -107,11 +108,6 @@ pub struct Store {
     abort: Abort,
     abandoned: AtomicBool,
     lock: Mutex<Option<DirLock>>,
-}
-
-/// Milliseconds since 1970.
-pub(crate) fn now_ms() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
 }
 
 impl Store {

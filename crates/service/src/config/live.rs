@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 
 use super::{BadValue, Config, Life};
+use crate::clock::now_ms;
 use crate::files;
 use crate::properties::Document;
 
@@ -98,7 +98,7 @@ impl<C: Config> Live<C> {
             shared: Arc::new(Shared {
                 running: ArcSwap::from_pointee(values.clone()),
                 counter: AtomicU64::new(0),
-                timestamp: AtomicU64::new(now_ms()),
+                timestamp: AtomicU64::new(now_ms() as u64),
                 known,
                 stored: Mutex::new(Stored { values, path, document }),
                 listeners: Mutex::default(),
@@ -216,13 +216,9 @@ impl<C: Config> Live<C> {
         let running = Arc::new(running);
         let old = self.shared.running.swap(running.clone());
         self.shared.counter.fetch_add(1, Ordering::AcqRel);
-        self.shared.timestamp.store(now_ms(), Ordering::Release);
+        self.shared.timestamp.store(now_ms() as u64, Ordering::Release);
         for listener in self.shared.listeners.lock().iter() {
             listener(&old, &running);
         }
     }
-}
-
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }

@@ -6,7 +6,7 @@ use std::io;
 use super::OfflineStore;
 use super::findings::{Finding, Findings, Remedy};
 use crate::checkpoint::{OURS_AT, our_part};
-use crate::store::now_ms;
+use crate::clock::now_ms;
 
 /// A clock may be wrong by this much, milliseconds.
 const CLOCK_MARGIN: i64 = 24 * 3600 * 1000;
