@@ -61,7 +61,7 @@ impl From<BatchUnit> for Unit {
     }
 }
 
-fn encode_unit(physical: u64, size: u32, tags_code: i64) -> [u8; UNIT] {
+pub(crate) fn encode_unit(physical: u64, size: u32, tags_code: i64) -> [u8; UNIT] {
     let mut out = [0; UNIT];
     out[..8].copy_from_slice(&physical.to_be_bytes());
     out[8..12].copy_from_slice(&size.to_be_bytes());

@@ -1,5 +1,7 @@
 //! Reading messages of a queue.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use protocol::record::RecordView;
 use rustix::io::ReadWriteFlags;
@@ -95,7 +97,7 @@ impl Store {
         result
     }
 
-    fn collect(&self, queue: &ConsumeQueue, request: &GetRequest<'_>, result: &mut GetResult) {
+    fn collect(&self, queue: &Arc<ConsumeQueue>, request: &GetRequest<'_>, result: &mut GetResult) {
         let limits = Limits::new(&self.config, request);
         let units = self.config.max_filter_message_size.div_ceil(queue.kind.unit_len());
         let scan = units.max(request.max_messages) as i64;
@@ -115,6 +117,7 @@ impl Store {
                     result.cold = result.messages.is_empty();
                     break;
                 }
+                UnitRead::Found if self.mended(queue, next).is_some() => continue,
                 damaged => {
                     if next == request.offset {
                         result.status = GetStatus::OffsetFoundNull;
@@ -138,7 +141,8 @@ impl Store {
                 next = behind.queue_offset;
                 break;
             }
-            let stop = self.take_messages(units.get(..within).unwrap_or_default(), request, &limits, result, &mut next);
+            let stop =
+                self.take_messages(queue, units.get(..within).unwrap_or_default(), request, &limits, result, &mut next);
             if let Some(stop) = stop {
                 result.cold = matches!(stop, Stop::Cold) && result.messages.is_empty();
                 break;
@@ -149,6 +153,7 @@ impl Store {
 
     fn take_messages(
         &self,
+        queue: &Arc<ConsumeQueue>,
         units: &[Unit],
         request: &GetRequest<'_>,
         limits: &Limits,
@@ -181,8 +186,13 @@ impl Store {
             if !resident && !request.may_block {
                 return Some(Stop::Cold);
             }
+            let record = self.record(unit, resident);
+            if record.is_none() && !request.may_block {
+                return Some(Stop::Cold);
+            }
             *next = unit.end();
-            let Some(record) = self.record(unit, resident) else {
+            let mended = || self.record(&self.mended(queue, unit.queue_offset)?, false);
+            let Some(record) = record.or_else(mended) else {
                 if result.messages.is_empty() {
                     result.status = GetStatus::MessageWasRemoving;
                 }
@@ -260,8 +270,17 @@ impl Store {
         while units.len() < max && next < queue.end() {
             let mut some = Vec::new();
             let read = self.queues.read(&queue, next, max - units.len(), true, &mut some);
-            let Some(last) = some.last().filter(|_| read == UnitRead::Found) else { break };
-            next = last.end();
+            if read != UnitRead::Found {
+                break;
+            }
+            next = match some.last() {
+                Some(last) => last.end(),
+                None if self.mended(&queue, next).is_some() => continue,
+                None => match self.queues.after_hole(&queue, next) {
+                    behind if behind > next => behind,
+                    _ => break,
+                },
+            };
             self.ask_records(&queue, &mut some);
             units.append(&mut some);
         }

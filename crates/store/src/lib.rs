@@ -26,6 +26,7 @@ mod guard;
 mod index;
 mod index_file;
 mod inner_batch;
+mod mend;
 mod mmap;
 mod multi_dispatch;
 pub mod offline;

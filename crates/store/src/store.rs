@@ -21,6 +21,7 @@ use crate::gate::Gate;
 use crate::group::Appender;
 use crate::guard::{Abort, DirLock};
 use crate::index::{Flushed, Index};
+use crate::mend::Lost;
 use crate::positions::Positions;
 use crate::queues::Queues;
 use crate::recovery::{Known, LastExit, Recovery};
@@ -73,6 +74,7 @@ pub struct Store {
     pub(crate) index: Index,
     pub(crate) compaction: Compaction,
     pub(crate) deleted: Deleted,
+    pub(crate) lost_units: Lost,
     pub(crate) positions: Positions,
     pub(crate) gate: Gate,
     pub(crate) counters: Counters,
@@ -206,6 +208,7 @@ impl Store {
             queues,
             index,
             deleted,
+            lost_units: Lost::default(),
         });
         // What recovery found may never have been synced.
         store.sync_recovered(unflushed).map_err(OpenError::io(&root))?;

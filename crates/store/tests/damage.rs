@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use store::{StoreConfig, offline};
 use support::*;
 
 /// What is done to the files, and its name.
@@ -318,4 +319,64 @@ fn a_topic_that_was_deleted_and_made_again_begins_at_zero_also_after_a_rebuild()
     fs::remove_dir_all(dir.path().join("consumequeue")).ok();
     let store = open(config(dir.path()));
     assert_eq!(read_all(&store, "T", 0), numbered(0..20, "new"));
+}
+
+/// A store of 30 messages, ten of them also in a light queue, that was stopped in order; then its units are damaged.
+fn with_damaged_units(dir: &Path, queue: &str, damage: &[(u64, &[u8])]) -> StoreConfig {
+    let settings = || StoreConfig { enable_lmq: true, enable_multi_dispatch: true, ..config(dir) };
+    let store = open(settings());
+    for i in 0..10 {
+        send(&store, "T", 0, &format!("m{i}"));
+        send(&store, "Other", 0, "other");
+        send_with(&store, "Kept", 0, &format!("m{i}"), &[("INNER_MULTI_DISPATCH", "%LMQ%t")]);
+    }
+    store.close();
+    let path = dir.join("consumequeue").join(queue).join("0/00000000000000000000");
+    let file = fs::File::options().write(true).open(path).unwrap();
+    for (at, bytes) in damage {
+        file.write_all_at(bytes, *at).unwrap();
+    }
+    settings()
+}
+
+#[test]
+fn a_damaged_unit_is_put_right_by_the_reader_that_meets_it() {
+    let zeros: &[u8] = &[0; 20];
+    let cases: [&[(u64, &[u8])]; 5] = [
+        &[(60, zeros)],
+        &[(60, zeros), (80, zeros), (100, zeros)],
+        // A wrong place, a place behind the end, and a wrong size.
+        &[(67, &[0xFF])],
+        &[(62, &[0x7F])],
+        &[(71, &[0x11])],
+    ];
+    for queue in ["T", "%LMQ%t"] {
+        for damage in cases {
+            let dir = tempfile::tempdir().unwrap();
+            let settings = with_damaged_units(dir.path(), queue, damage);
+            let store = open(settings.clone());
+            assert_eq!(read_all(&store, queue, 0), numbered(0..10, "m"), "{queue} {damage:?}");
+            store.close();
+            let found = offline::OfflineStore::open(settings).unwrap().check().unwrap();
+            assert!(found.is_clean(), "{queue} {damage:?}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_unit_that_cannot_be_put_right_is_passed_over_by_every_reader() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = with_damaged_units(dir.path(), "T", &[(60, &[0; 20])]);
+    // Its record is damaged, too.
+    let log = dir.path().join("commitlog/00000000000000000000");
+    let bytes = fs::read(&log).unwrap();
+    let body = bytes.windows(2).position(|two| two == b"m3").unwrap();
+    fs::File::options().write(true).open(log).unwrap().write_all_at(b"??", body as u64).unwrap();
+    let store = open(settings);
+    let rest: Vec<_> = numbered(0..10, "m").into_iter().filter(|(offset, _)| *offset != 3).collect();
+    for _ in 0..2 {
+        assert_eq!(read_all(&store, "T", 0), rest);
+    }
+    assert_eq!(store.units("T", 0, 0, 100).len(), 9, "and by the delivery of delayed messages");
+    store.close();
 }

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Queues;
+use crate::batch_unit::BatchUnit;
 use crate::commit_log::file_name;
-use crate::consume_queue::ConsumeQueue;
+use crate::consume_queue::{ConsumeQueue, encode_unit};
 use crate::file::{StoreFile, sync_names};
 
 /// More changed files than this are synced by one call for the whole file system.
@@ -83,6 +84,19 @@ impl Queues {
                 self.warm.lock().push(queue.clone());
             }
         }
+        Ok(())
+    }
+
+    /// Writes a unit of a plain queue over the one in the file. Its tags code stands in it, whether the queue is extended or not.
+    pub(crate) fn overwrite(&self, queue: &Arc<ConsumeQueue>, unit: &BatchUnit) -> io::Result<()> {
+        let mut io = self.io.lock();
+        if queue.is_dead() || unit.base >= queue.tail_start() {
+            return Ok(());
+        }
+        let (start, at) = self.file_of(queue.kind, unit.base);
+        let bytes = encode_unit(unit.physical_offset, unit.size, unit.tags_code);
+        self.open(queue, start)?.write_all_at(&bytes, at)?;
+        io.wrote(queue, (queue.uid, start), bytes.len() as u64);
         Ok(())
     }
 
@@ -195,7 +209,6 @@ impl Queues {
 mod tests {
     use super::*;
     use crate::StoreConfig;
-    use crate::batch_unit::BatchUnit;
 
     #[test]
     fn what_a_deleted_topic_had_in_memory_does_not_count_for_ever() {
