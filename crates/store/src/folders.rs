@@ -30,7 +30,8 @@ pub(crate) fn queue_folders(root: &Path) -> io::Result<Vec<(String, i32, PathBuf
     Ok(folders)
 }
 
-fn sub_folders(dir: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+/// The folders in a folder, in no order.
+pub(crate) fn sub_folders(dir: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut folders = Vec::new();
     for entry in entries(dir)? {
         let entry = entry?;

@@ -162,9 +162,7 @@ impl IndexFile {
 
     /// Whether the message at `physical` has an entry with this hash.
     pub(crate) fn has(&self, hash: i32, physical: u64) -> bool {
-        let mut found = Vec::new();
-        self.find(hash, usize::MAX, 0, i64::MAX, &mut found);
-        found.contains(&physical)
+        self.view().has(hash, physical)
     }
 
     pub(crate) fn overlaps(&self, begin: i64, end: i64) -> bool {
@@ -228,25 +226,54 @@ impl<'a> IndexView<'a> {
 
     /// Collects offsets of entries with this hash whose time lies in the range, newest first.
     pub(crate) fn find(&self, hash: i32, max: usize, begin: i64, end: i64, into: &mut Vec<u64>) {
-        let count = self.next_entry();
-        let mut number = self.u32(self.slot_at(self.slot_of(hash)));
         let base = self.u64(BEGIN_TIME) as i64;
-        while number > 0 && number <= count && into.len() < max {
+        for number in self.chain(hash) {
             let at = self.entry_at(number);
             let seconds = self.u32(at + 12);
-            if seconds > i32::MAX as u32 {
+            if into.len() >= max || seconds > i32::MAX as u32 {
                 break;
             }
             let time = base + i64::from(seconds) * 1000;
             if self.u32(at) as i32 == hash && begin <= time && time <= end {
                 into.push(self.u64(at + 4));
             }
-            let previous = self.u32(at + 16);
-            // A chain goes back, so a broken one cannot run in a circle either.
-            if previous >= number || time < begin {
+            if time < begin {
                 break;
             }
-            number = previous;
         }
+    }
+
+    /// Whether the message at `physical` has an entry with this hash. Entries are made in the order of the log, so this looks
+    /// no further than to the first of an older message: a chain may have a million.
+    fn has(&self, hash: i32, physical: u64) -> bool {
+        let entries = self.chain(hash).map(|number| self.entry(number));
+        entries.take_while(|(_, offset, _)| *offset >= physical).any(|(of, offset, _)| (of, offset) == (hash, physical))
+    }
+
+    /// The entries in a hash's slot, newest first. A chain goes back, so a broken one cannot run in a circle either.
+    fn chain(self, hash: i32) -> impl Iterator<Item = u32> {
+        let first = self.u32(self.slot_at(self.slot_of(hash)));
+        let count = self.next_entry();
+        let chain = std::iter::successors(Some(first), move |number| {
+            Some(self.entry(*number).2).filter(|previous| previous < number)
+        });
+        chain.take_while(move |number| (1..=count).contains(number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keys_a_message_has_are_told_from_those_of_others_in_the_same_slot() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = IndexFile::open(&dir.path().join("20260101000000000"), 1, 100, Some((0, 0))).unwrap();
+        let (tag, common, own) = (1, 2, 3);
+        for (hash, physical) in [(tag, 0), (common, 0), (tag, 100), (own, 200), (tag, 200)] {
+            file.put(hash, physical, 1_700_000_000_000).unwrap();
+        }
+        assert!(file.has(tag, 200) && file.has(own, 200) && file.has(common, 0) && file.has(tag, 0));
+        assert!(!file.has(common, 200) && !file.has(own, 100) && !file.has(4, 200));
     }
 }

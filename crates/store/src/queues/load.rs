@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use rustix::fs::SeekFrom;
+use rustix::fs::{Advice, SeekFrom};
 
 use super::Queues;
 use crate::OpenError;
@@ -15,16 +15,18 @@ use crate::commit_log::{file_name, offset_name};
 use crate::consume_queue::ConsumeQueue;
 use crate::ext::is_address;
 use crate::file::StoreFile;
-use crate::folders::queue_folders;
+use crate::folders::sub_folders;
 use crate::progress::Report;
 use crate::read::{QueueType, Unit};
 use crate::signal::side_by_side;
 
-/// Threads that load queues side by side, at most, and the queues that are worth one.
+/// Threads that look at folders side by side, at most, and the folders that are worth one.
 const MOST_LOADERS: usize = 32;
-const QUEUES_PER_LOADER: usize = 32;
+const FOLDERS_PER_LOADER: usize = 32;
 /// Bytes of a block of the file system.
 const BLOCK: usize = 4096;
+/// Blocks of a file that is read at once.
+const SHORT_FILE: u64 = 8;
 /// Units read at once by a walk.
 const WALK_UNITS: usize = 3276;
 
@@ -35,6 +37,12 @@ pub(crate) enum EndSearch {
     Halving,
     /// Files of Java, whose old ends are not cleared, or of a crash: unit by unit from the third file from the end.
     Walking,
+}
+
+/// A queue there is a folder for.
+struct Found {
+    queue: Arc<ConsumeQueue>,
+    dir: PathBuf,
 }
 
 impl Queues {
@@ -48,7 +56,7 @@ impl Queues {
         let turn = AtomicUsize::new(0);
         let has_ext = self.ext_root.is_dir();
         let work = || {
-            while let Some((queue, dir)) = found.get(turn.fetch_add(1, Ordering::Relaxed)) {
+            while let Some(Found { queue, dir }) = found.get(turn.fetch_add(1, Ordering::Relaxed)) {
                 let loaded = turn.load(Ordering::Relaxed);
                 report.lock().tick(|| format!("loading consume queues: {loaded} of {}", found.len()));
                 match self.load_queue(queue, dir, search, has_ext) {
@@ -57,9 +65,9 @@ impl Queues {
                 }
             }
         };
-        // The loaders wait for the disk, not for a processor.
-        let loaders = (found.len() / QUEUES_PER_LOADER).min(MOST_LOADERS);
-        side_by_side(loaders, &work);
+        side_by_side(loaders(found.len()), &work);
+        // Whoever reads one is to read it in the usual way.
+        self.close_files();
         report.lock().done(|| format!("{} consume queues are loaded", found.len()));
         let damaged = damaged.into_inner();
         for (queue, dir, what) in &damaged {
@@ -69,21 +77,44 @@ impl Queues {
         Ok(damaged.len())
     }
 
-    /// The queues there are folders for.
-    fn find(&self) -> Result<Vec<(Arc<ConsumeQueue>, PathBuf)>, OpenError> {
-        let mut found = Vec::new();
+    /// The queues there are folders for, in no order.
+    fn find(&self) -> Result<Vec<Found>, OpenError> {
+        let found = Mutex::new(Vec::new());
         for kind in [QueueType::Simple, QueueType::Batch] {
             let root = &self.folder(kind).root;
-            for (topic, id, dir) in queue_folders(root).map_err(OpenError::io(root))? {
-                if self.kinds.queue_type(&topic) != kind && self.kinds.knows(&topic) {
-                    return Err(OpenError::bad(&dir, wrong_kind(kind)));
+            let topics = sub_folders(root).map_err(OpenError::io(root))?;
+            let failed = Mutex::new(None);
+            let turn = AtomicUsize::new(0);
+            let work = || {
+                while let Some((topic, path)) = topics.get(turn.fetch_add(1, Ordering::Relaxed)) {
+                    match self.find_in(topic, path, kind) {
+                        Ok(queues) => found.lock().extend(queues),
+                        Err(error) => *failed.lock() = Some(error),
+                    }
                 }
-                let queue = self.make(&topic, id, kind);
-                if queue.kind == kind {
-                    found.push((queue, dir));
-                } else {
-                    tracing::warn!(dir = %dir.display(), "left of a topic that is gone, and not loaded");
-                }
+            };
+            side_by_side(loaders(topics.len()), &work);
+            if let Some(error) = failed.into_inner() {
+                return Err(error);
+            }
+        }
+        Ok(found.into_inner())
+    }
+
+    fn find_in(&self, topic: &str, path: &Path, kind: QueueType) -> Result<Vec<Found>, OpenError> {
+        let folders = sub_folders(path).map_err(OpenError::io(path))?;
+        let is_wrong = self.kinds.queue_type(topic) != kind && self.kinds.knows(topic);
+        let mut found = Vec::with_capacity(folders.len());
+        for (name, dir) in folders {
+            let Ok(id) = name.parse() else { continue };
+            if is_wrong {
+                return Err(OpenError::bad(&dir, wrong_kind(kind)));
+            }
+            let queue = self.make(topic, id, kind);
+            if queue.kind == kind {
+                found.push(Found { queue, dir });
+            } else {
+                tracing::warn!(dir = %dir.display(), "left of a topic that is gone, and not loaded");
             }
         }
         Ok(found)
@@ -173,25 +204,29 @@ impl Queues {
     }
 
     /// The last unit of a file whose units are good up to the end, with zeros behind, and its index. Nearly always it is in the
-    /// last block that was written, so that one read finds it.
+    /// part that was written last, so that one read finds it. Of a short file that is all of it: the first unit is needed next.
     fn last_in_file(&self, queue: &ConsumeQueue, start: u64) -> io::Result<Option<(i64, Unit)>> {
         let (unit_len, file_size) = (queue.kind.unit_len(), self.folder(queue.kind).file_size);
         let per_block = (BLOCK / unit_len) as u64;
         let file = self.open(queue, start)?;
+        // The kernel would read ahead into the hole behind the units and fill memory with zeros. Nothing depends on the advice.
+        let _ = rustix::fs::fadvise(file.file(), 0, None, Advice::Random);
         let units = data_end(&file, file_size).div_ceil(unit_len as u64);
-        let (mut from, mut to) = (units.saturating_sub(per_block), units.min(file_size / unit_len as u64));
-        let mut block = [0; BLOCK];
+        let to = units.min(file_size / unit_len as u64);
+        let (mut from, mut to) = (if to <= per_block * SHORT_FILE { 0 } else { to - per_block }, to);
         loop {
-            let bytes = block.get_mut(..(to - from) as usize * unit_len).unwrap_or_default();
-            file.read_at(bytes, from * unit_len as u64)?;
+            let mut part = vec![0; (to - from) as usize * unit_len];
+            file.read_at(&mut part, from * unit_len as u64)?;
             let first = (start / unit_len as u64 + from) as i64;
-            let units = first..;
-            let good = units.zip(bytes.chunks_exact(unit_len)).map(|(at, raw)| (at, queue.kind.decode(at, raw)));
+            let mut backwards = part.chunks_exact(unit_len).enumerate().rev().map(|(n, raw)| {
+                let at = first + n as i64;
+                (at, queue.kind.decode(at, raw))
+            });
             // Damaged ones among them are passed over.
-            match good.filter(|(_, unit)| unit.is_valid()).last() {
+            match backwards.find(|(_, unit)| unit.is_valid()) {
                 Some(last) => return Ok(Some(last)),
                 None if from == 0 => return Ok(None),
-                // The end is before this block.
+                // The end is before this part.
                 None => to = from,
             }
             let (mut good, mut bad) = (0, to);
@@ -237,6 +272,11 @@ impl Queues {
         let end = files.last().map_or(0, |s| ((s + file_size) / unit_len as u64) as i64);
         Ok((end, last))
     }
+}
+
+/// Loaders wait for the disk, not for a processor.
+fn loaders(folders: usize) -> usize {
+    (folders / FOLDERS_PER_LOADER).min(MOST_LOADERS)
 }
 
 /// Where the written part of a sparse file ends; its size when the file system cannot tell.
