@@ -75,6 +75,10 @@ impl CompactionLog {
         let offsets = self.last_offsets(&old, position, stop)?;
         let built = self.folder.compacting();
         built.remove()?;
+        if let Some(kept) = self.all_stay(&old, &offsets, stop)? {
+            self.set_position(offsets.last)?;
+            return Ok(CompactionRound { kept, dropped: 0 });
+        }
         let mut writer = Writer::new(&built, self.sizes, None);
         let mut round = CompactionRound::default();
         for pair in &old {
@@ -89,9 +93,7 @@ impl CompactionLog {
             })?;
         }
         let new = writer.finish_synced()?;
-        if round.dropped > 0 {
-            self.swap(&old, new)?;
-        }
+        self.swap(&old, new)?;
         built.remove()?;
         self.set_position(offsets.last)?;
         Ok(round)
@@ -111,6 +113,23 @@ impl CompactionLog {
             }
         }
         Ok(offsets)
+    }
+
+    /// The number of messages when all of them stay. Looked at first: a round that changes nothing is to write nothing.
+    fn all_stay(&self, old: &[Pair], offsets: &LastOffsets, stop: &dyn Fn() -> bool) -> io::Result<Option<u64>> {
+        let mut kept = 0;
+        for pair in old {
+            let mut stays = true;
+            self.each_record(pair, stop, &mut |unit, record| {
+                stays = offsets.keeps(key_of(record), unit.base, !record.body.is_empty());
+                kept += u64::from(stays);
+                Ok(stays)
+            })?;
+            if !stays {
+                return Ok(None);
+            }
+        }
+        Ok(Some(kept))
     }
 
     fn each_record(
