@@ -284,7 +284,11 @@ impl Index {
         self.start_at(last);
         if self.enabled && last < end {
             // Some of its keys may have been in a file that is gone.
-            self.read_log(log, &mut files, last, last + 1)?;
+            match self.read_log(log, &mut files, last, last + 1) {
+                // Without room the index thread tries again from there.
+                Err(error) if error.kind() == io::ErrorKind::StorageFull => return Ok(()),
+                result => result?,
+            }
         }
         let mark = mark.filter(|(_, had)| last >= *had).map_or(0, |(position, _)| position);
         self.start_at(self.position().max(mark).min(end));

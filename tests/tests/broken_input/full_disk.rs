@@ -22,7 +22,7 @@ impl<'a> SmallDisk<'a> {
     }
 
     /// As on a disk: ext4 in the file `image`.
-    fn ext4(at: &'a Path, image: &Path, mib: u32) -> Option<Self> {
+    pub(crate) fn ext4(at: &'a Path, image: &Path, mib: u32) -> Option<Self> {
         let image = image.to_string_lossy();
         run("truncate", &["-s", &format!("{mib}M"), &image])?;
         run("mkfs.ext4", &["-q", "-F", "-m", "0", &image])?;
@@ -60,7 +60,7 @@ async fn fill(producer: &Producer) -> Result<(i64, Option<i32>)> {
 }
 
 /// Takes what a refused file of the log has left.
-fn to_the_last_byte(ballast: &Path) -> Result<()> {
+pub(crate) fn to_the_last_byte(ballast: &Path) -> Result<()> {
     let mut file = std::fs::File::options().append(true).open(ballast)?;
     for piece in [1 << 20, 1 << 12, 1] {
         while file.write_all(&vec![0; piece]).is_ok() {}
@@ -88,15 +88,18 @@ async fn a_full_memory_disk_refuses_sends_and_nothing_else() -> Result<()> {
     Ok(())
 }
 
-async fn filled_killed_and_freed(store: &Path) -> Result<()> {
-    // The ratios are out of the way as far as they go: here the kernel is to say no.
-    let extra = format!(
+/// Small files on that disk. The ratios are out of the way as far as they go: here the kernel is to say no.
+pub(crate) fn settings(store: &Path) -> String {
+    format!(
         "storePathRootDir={}\nmappedFileSizeCommitLog=4194304\nmappedFileSizeConsumeQueue=60000\nmaxHashSlotNum=1000\nmaxIndexNum=4000\n\
          diskMaxUsedSpaceRatio=95\ncleanFileForciblyEnable=false\ndiskSpaceWarningLevelRatio=99\ndiskSpaceCleanForciblyRatio=99\n\
          cleanResourceInterval=3000",
         store.display()
-    );
-    let mut rig = Rig::start(&extra).await?;
+    )
+}
+
+async fn filled_killed_and_freed(store: &Path) -> Result<()> {
+    let mut rig = Rig::start(&settings(store)).await?;
     rig.round_trip().await?;
     // The last bytes go to somebody else, so that the broker is sure to meet the end.
     let ballast = store.join("ballast");

@@ -9,6 +9,7 @@ mod deleted_names;
 mod fields;
 mod frames;
 mod full_disk;
+mod full_disk_kinds;
 mod inner_batches;
 mod light_queues;
 mod names;

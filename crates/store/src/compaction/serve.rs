@@ -46,7 +46,15 @@ impl Store {
             }
             let queue = self.queues.get_or_make(&topic, id);
             let Some(log) = self.compacted(&queue) else { continue };
-            let Range { followed, .. } = log.range(self, &queue).map_err(OpenError::io(&log.folder.log))?;
+            let followed = match log.range(self, &queue) {
+                Ok(Range { followed, .. }) => followed,
+                // Whoever needs it loads it once there is room. Its queue is there, so offsets go on.
+                Err(error) if error.kind() == io::ErrorKind::StorageFull && queue.end() > 0 => {
+                    tracing::warn!(%topic, queue = id, %error, "a compacted log cannot be loaded for now");
+                    continue;
+                }
+                Err(error) => return Err(OpenError::io(&log.folder.log)(error)),
+            };
             if queue.end() < followed {
                 // Its last units are gone, and their messages have left the commit log: offsets must go on nevertheless.
                 self.queues.restart(&queue).map_err(OpenError::io(&root))?;
