@@ -54,7 +54,9 @@ impl IndexFile {
         let map = mmap::map_write(&file, size as usize)?;
         let mut index = IndexFile { path: path.to_path_buf(), file, map, slots, max_entries, allocated: 0 };
         if let Some((time, offset)) = before {
-            index.allocate(1)?;
+            // A file of holes must not stay: reading it through the map wants pages, and in a full memory file system the process
+            // dies of that.
+            index.allocate(1).inspect_err(|_| drop(fs::remove_file(path)))?;
             index.put_u32(NEXT_ENTRY, 1);
             if time > 0 {
                 index.put_u64(BEGIN_TIME, time as u64);

@@ -154,3 +154,12 @@ async fn a_full_disk_loses_nothing_of_any_kind() -> Result<()> {
     drop(disk);
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_memory_disk_loses_nothing_of_any_kind() -> Result<()> {
+    let store = tempfile::tempdir()?;
+    let Some(disk) = SmallDisk::tmpfs(store.path(), 56) else { return Ok(()) };
+    filled_killed_and_freed(store.path()).await?;
+    drop(disk);
+    Ok(())
+}
