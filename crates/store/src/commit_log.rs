@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
-use rustix::fs::FallocateFlags;
+use rustix::fs::{Advice, FallocateFlags};
 
 use crate::file::{Faults, StoreFile};
 use crate::folders::entries;
@@ -49,6 +50,14 @@ impl Segment {
         }
         let map = ReadMap::new(self.file.file(), self.size as usize)?;
         Ok(self.map.get_or_init(|| map).bytes())
+    }
+
+    /// Which pages of `len` bytes from `offset` on, where a page begins, are in memory. Nothing when the file cannot be mapped.
+    pub(crate) fn resident(&self, offset: u64, len: u64) -> Vec<bool> {
+        match (self.bytes(), self.map.get()) {
+            (Ok(_), Some(map)) => map.resident((offset - self.start) as usize, len as usize),
+            _ => Vec::new(),
+        }
     }
 
     /// Syncs the data, and the folder when the file is new.
@@ -171,6 +180,13 @@ impl CommitLog {
         let at = (offset - segment.start) as usize;
         let end = at.checked_add(len).filter(|end| *end as u64 <= segment.size)?;
         Some(segment.bytes().ok()?.slice(at..end))
+    }
+
+    /// Begins to bring a range into memory.
+    pub(crate) fn read_ahead(&self, offset: u64, len: u64) {
+        if let (Some(segment), Some(len)) = (self.segment_at(offset), NonZeroU64::new(len)) {
+            let _ = rustix::fs::fadvise(segment.file.file(), offset - segment.start, Some(len), Advice::WillNeed);
+        }
     }
 
     /// Reads a range with a read call, which for data that is not in memory costs less than faults and cannot kill the process.

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use protocol::record::RecordView;
-use rustix::io::ReadWriteFlags;
 
 use crate::consume_queue::ConsumeQueue;
 use crate::ext::is_address;
 use crate::facts::unit_of;
 use crate::queues::UnitRead;
+use crate::residency::Stretch;
 use crate::{GetRequest, GetResult, GetStatus, Store, StoreConfig, Unit};
 
 /// Data this close to the end of the log is taken to be in memory without asking; less on small machines.
 const SURELY_RESIDENT: u64 = 256 << 20;
-/// The kernel reads and drops data in stretches: one answer about it holds for neighbours up to here.
-const PROBE_BYTES: u64 = 128 << 10;
+/// What a reader of old data has not come to yet, but is likely to: it should find it in memory.
+const READ_AHEAD: u64 = 2 << 20;
 /// Most bytes of one answer, whatever is asked.
 const MOST_BYTES: usize = 128 << 20;
 /// Least bytes of one answer that count as asked.
@@ -164,7 +164,7 @@ impl Store {
         let memory = self.in_memory_bytes();
         let min_physical = self.log.min_offset();
         let surely = SURELY_RESIDENT.min(self.memory_bytes / 64);
-        let mut probed = None;
+        let (mut known, mut ahead) = (None, 0);
         for unit in units {
             let behind = log_end.saturating_sub(unit.physical_offset);
             let (size, count) = (unit.size as usize, unit.count.max(0) as usize);
@@ -182,9 +182,13 @@ impl Store {
                 *next = unit.end();
                 continue;
             }
-            let resident = behind <= surely || self.probe(&mut probed, unit.physical_offset, size);
+            let resident = behind <= surely || self.is_resident(&mut known, unit.physical_offset, size);
             if !resident && !request.may_block {
                 return Some(Stop::Cold);
+            }
+            if !resident && unit.physical_offset >= ahead {
+                self.log.read_ahead(unit.physical_offset, READ_AHEAD);
+                ahead = unit.physical_offset + READ_AHEAD;
             }
             let record = self.record(unit, resident);
             if record.is_none() && !request.may_block {
@@ -233,28 +237,14 @@ impl Store {
         record.starts_with(&unit.size.to_be_bytes()).then_some(record)
     }
 
-    /// `is_resident`, asked once for a stretch of the log.
-    fn probe(&self, last: &mut Option<(u64, bool)>, offset: u64, size: usize) -> bool {
-        match *last {
-            Some((at, answer)) if at <= offset && offset + size as u64 <= at + PROBE_BYTES => answer,
-            _ => {
-                let answer = self.is_resident(offset, size);
-                *last = Some((offset, answer));
-                answer
-            }
+    /// Whether a record is in memory. `known` keeps what the kernel said of its neighbours.
+    fn is_resident(&self, known: &mut Option<Stretch>, offset: u64, size: usize) -> bool {
+        if let Some(answer) = known.as_ref().and_then(|stretch| stretch.holds(offset, size as u64)) {
+            return answer;
         }
-    }
-
-    /// Whether first and last byte of a record are in the page cache.
-    fn is_resident(&self, offset: u64, size: usize) -> bool {
         let Some(segment) = self.log.segment_at(offset) else { return true };
-        let mut byte = [0];
-        [offset, offset + (size as u64).max(1) - 1].into_iter().all(|at| {
-            let mut into = [std::io::IoSliceMut::new(&mut byte)];
-            let read = rustix::io::preadv2(segment.file.file(), &mut into, at - segment.start, ReadWriteFlags::NOWAIT);
-            // Where the flag is not known nobody can tell.
-            !matches!(read, Err(rustix::io::Errno::AGAIN))
-        })
+        let stretch = known.insert(Stretch::ask(&segment, offset, size as u64));
+        stretch.holds(offset, size as u64).unwrap_or(false)
     }
 
     /// How far behind the end of the log data counts as being in memory.

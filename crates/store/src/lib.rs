@@ -36,6 +36,7 @@ mod put;
 mod queues;
 mod read;
 mod recovery;
+mod residency;
 mod retention;
 mod search;
 mod signal;

@@ -13,6 +13,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use memmap2::{Advice, Mmap, MmapMut, MmapOptions, UncheckedAdvice};
 
+/// Bytes of a page of memory.
+pub(crate) fn page_size() -> u64 {
+    rustix::param::page_size() as u64
+}
+
 /// A file that is mapped for reading. Slices of its bytes share the mapping, which ends with the last of them.
 pub(crate) struct ReadMap {
     map: Arc<Mmap>,
@@ -39,6 +44,22 @@ impl ReadMap {
 
     pub(crate) fn bytes(&self) -> &Bytes {
         &self.bytes
+    }
+
+    /// Whether each page of `len` bytes from `at` on, where a page begins, is in memory. Where the system cannot tell, all are
+    /// taken to be.
+    pub(crate) fn resident(&self, at: usize, len: usize) -> Vec<bool> {
+        let len = len.min(self.map.len().saturating_sub(at));
+        let mut pages = vec![1_u8; len.div_ceil(page_size() as usize)];
+        #[cfg(target_os = "linux")]
+        // SAFETY: the range lies in the mapping, and `pages` has a byte for each of its pages. The call looks at no contents.
+        unsafe {
+            let begin = self.map.as_ptr().cast_mut().add(at);
+            if libc::mincore(begin.cast(), len, pages.as_mut_ptr()) != 0 {
+                pages.fill(1);
+            }
+        }
+        pages.into_iter().map(|page| page & 1 == 1).collect()
     }
 
     /// Takes the first `len` bytes out of the process' page table, so that they do not count as its memory. They stay in the page
