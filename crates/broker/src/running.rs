@@ -260,7 +260,7 @@ fn assemble(
         clients: ClientRegistry::default(),
         locks: QueueLocks::default(),
         lanes: Lanes::new(lane_limits(config)),
-        stats: Stats::default(),
+        stats: Stats::new(config.store.enable_lmq && !config.store.enable_lmq_stats),
         registration: Registration::new(NameServers::new(client.clone(), name_servers)),
         long_polls,
         delay,

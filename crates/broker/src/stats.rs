@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
+use crate::names::LIGHT_PREFIX;
+
 const SECOND: i64 = 1000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
@@ -165,6 +167,8 @@ struct Traffic {
 /// All counters of one broker.
 #[derive(Default)]
 pub struct Stats {
+    /// What groups get of light message queues is counted under the names' common prefix.
+    light_as_one: bool,
     puts: RwLock<HashMap<String, Arc<Traffic>>>,
     gets: RwLock<HashMap<String, HashMap<String, Arc<Traffic>>>>,
     send_backs: RwLock<HashMap<String, Arc<Series>>>,
@@ -182,6 +186,15 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// With `light_as_one` light message queues and groups have one name here, so that counters do not grow with them.
+    pub fn new(light_as_one: bool) -> Self {
+        Stats { light_as_one, ..Stats::default() }
+    }
+
+    fn counted_as<'a>(&self, name: &'a str) -> &'a str {
+        if self.light_as_one && name.starts_with(LIGHT_PREFIX) { LIGHT_PREFIX } else { name }
+    }
+
     /// Messages were stored for a client.
     pub fn put(&self, messages: u64, bytes: u64) {
         self.put.total.fetch_add(messages, Ordering::Relaxed);
@@ -216,6 +229,7 @@ impl Stats {
 
     /// The same, by group and topic.
     pub fn group_got(&self, group: &str, topic: &str, messages: u64, bytes: u64) {
+        let (group, topic) = (self.counted_as(group), self.counted_as(topic));
         if let Some(series) = self.gets.read().get(topic).and_then(|groups| groups.get(group)) {
             series.messages.add(messages);
             series.bytes.add(bytes);
@@ -239,6 +253,7 @@ impl Stats {
 
     /// A consumer gave a message back.
     pub fn sent_back(&self, group: &str, topic: &str) {
+        let (group, topic) = (self.counted_as(group), self.counted_as(topic));
         self.send_backs.write().entry(format!("{topic}@{group}")).or_default().add(1);
     }
 
@@ -330,6 +345,7 @@ impl Stats {
 
     /// Messages per second a group got of a topic over the last minute.
     pub fn group_get_tps(&self, group: &str, topic: &str) -> f64 {
+        let (group, topic) = (self.counted_as(group), self.counted_as(topic));
         let gets = self.gets.read();
         gets.get(topic).and_then(|groups| groups.get(group)).map_or(0.0, |series| series.messages.spans()[0].tps)
     }
@@ -400,6 +416,18 @@ mod tests {
         stats.forget_group("g");
         assert!(stats.series(Kind::GroupGetNums, "T@g").is_none());
         assert_eq!(stats.group_get_tps("g", "T"), 0.0);
+    }
+
+    #[test]
+    fn light_queues_are_counted_as_one_unless_each_is_asked_for() {
+        let got = |stats: &Stats| {
+            stats.group_got("%LMQ%a", "%LMQ%x", 1, 10);
+            stats.group_got("%LMQ%b", "%LMQ%y", 2, 10);
+            stats.group_got("g", "T", 4, 10);
+            ["%LMQ%@%LMQ%", "%LMQ%x@%LMQ%a", "T@g"].map(|key| stats.series(Kind::GroupGetNums, key).is_some())
+        };
+        assert_eq!(got(&Stats::new(true)), [true, false, true]);
+        assert_eq!(got(&Stats::new(false)), [false, true, true]);
     }
 
     #[test]

@@ -56,6 +56,8 @@ crate::config! {
         "enableLmq" enable_lmq: bool = false, fixed;
         /// Such messages can be read from those queues.
         "enableMultiDispatch" enable_multi_dispatch: bool = false, fixed;
+        /// Count what groups get of light message queues by the names of those, and not all under `%LMQ%`.
+        "enableLmqStats" enable_lmq_stats: bool = false, fixed;
         /// Light message queues there may be; a message that needs one more is refused.
         "maxLmqConsumeQueueNum" max_lmq_consume_queue_num: u32 = 20000, fixed;
         /// Milliseconds between flushes of the commit log with ASYNC_FLUSH.
