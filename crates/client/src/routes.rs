@@ -68,14 +68,20 @@ impl Cluster {
         &self.name_servers
     }
 
-    /// The route of `topic`, at most 30 s old.
+    /// The route of `topic`, at most 30 s old; older only while no name server can be reached, as in Java's client.
     pub async fn route(&self, topic: &str) -> Result<Arc<Route>, ClientError> {
-        if let Some((when, route)) = self.routes.lock().get(topic)
+        let known = self.routes.lock().get(topic).cloned();
+        if let Some((when, route)) = &known
             && when.elapsed() < FRESH
         {
             return Ok(route.clone());
         }
-        let route = Arc::new(Route::new(topic, self.fetch_route(topic).await?));
+        let route = match (self.fetch_route(topic).await, known) {
+            (Ok(data), _) => Arc::new(Route::new(topic, data)),
+            // Brokers serve those who know them.
+            (Err(ClientError::Call(_)), Some((_, old))) => old,
+            (Err(error), _) => return Err(error),
+        };
         self.routes.lock().insert(topic.to_owned(), (Instant::now(), route.clone()));
         Ok(route)
     }
@@ -160,5 +166,16 @@ mod tests {
         assert_eq!(ids, [0, 1]);
         assert_eq!(route.readable.len(), 4);
         assert!(route.readable.iter().all(|queue| queue.addr == "h:1"));
+    }
+
+    #[tokio::test]
+    async fn an_old_route_serves_while_no_name_server_can_be_reached() {
+        let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let cluster = Cluster::connect(&nobody.to_string());
+        assert!(cluster.route("T").await.is_err());
+        let old = Arc::new(Route::new("T", TopicRouteData::default()));
+        let asked = Instant::now().checked_sub(FRESH * 2).unwrap();
+        cluster.routes.lock().insert("T".to_owned(), (asked, old.clone()));
+        assert_eq!(cluster.route("T").await.unwrap(), old);
     }
 }
