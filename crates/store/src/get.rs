@@ -9,13 +9,11 @@ use crate::consume_queue::ConsumeQueue;
 use crate::ext::is_address;
 use crate::facts::unit_of;
 use crate::queues::UnitRead;
-use crate::residency::Stretch;
+use crate::residency::Residency;
 use crate::{GetRequest, GetResult, GetStatus, Store, StoreConfig, Unit};
 
 /// Data this close to the end of the log is taken to be in memory without asking; less on small machines.
 const SURELY_RESIDENT: u64 = 256 << 20;
-/// What a reader of old data has not come to yet, but is likely to: it should find it in memory.
-const READ_AHEAD: u64 = 2 << 20;
 /// Most bytes of one answer, whatever is asked.
 const MOST_BYTES: usize = 128 << 20;
 /// Least bytes of one answer that count as asked.
@@ -101,54 +99,60 @@ impl Store {
         let limits = Limits::new(&self.config, request);
         let units = self.config.max_filter_message_size.div_ceil(queue.kind.unit_len());
         let scan = units.max(request.max_messages) as i64;
-        let (mut next, end) = (request.offset, (request.offset + scan).min(result.max_offset));
+        let end = (request.offset + scan).min(result.max_offset);
         let mut units = Vec::with_capacity(UNITS_AT_ONCE);
-        result.status = GetStatus::NoMatchedMessage;
-        while next < end {
+        (result.status, result.next_offset) = (GetStatus::NoMatchedMessage, request.offset);
+        while result.next_offset < end {
+            let next = result.next_offset;
             units.clear();
             let want = UNITS_AT_ONCE.min((end - next) as usize);
-            match self.queues.read(queue, next, want, request.may_block, &mut units) {
-                UnitRead::Found if !units.is_empty() => {}
-                UnitRead::Cold => {
-                    result.cold = result.messages.is_empty();
-                    break;
+            let stop = match self.queues.read(queue, next, want, request.may_block, &mut units) {
+                UnitRead::Found if !units.is_empty() => {
+                    self.take_units(queue, &mut units, end, request, &limits, result)
                 }
-                UnitRead::Found if !request.may_block => {
-                    result.cold = result.messages.is_empty();
-                    break;
-                }
+                UnitRead::Cold => Some(Stop::Cold),
+                UnitRead::Found if !request.may_block => Some(Stop::Cold),
                 UnitRead::Found if self.mended(queue, next).is_some() => continue,
                 damaged => {
                     if next == request.offset {
                         result.status = GetStatus::OffsetFoundNull;
-                        next = match damaged {
+                        result.next_offset = match damaged {
                             UnitRead::Found => self.queues.after_hole(queue, next),
                             _ => self.queues.after_file_of(queue, next, request.may_block),
                         };
                     }
                     break;
                 }
-            }
-            let within = units.partition_point(|unit| unit.queue_offset < end);
-            if units.iter().any(|unit| is_address(unit.tags_code)) {
-                if !request.may_block {
-                    result.cold = result.messages.is_empty();
-                    break;
-                }
-                self.ask_records(queue, &mut units);
-            }
-            if let (0, Some(behind)) = (within, units.first()) {
-                next = behind.queue_offset;
-                break;
-            }
-            let stop =
-                self.take_messages(queue, units.get(..within).unwrap_or_default(), request, &limits, result, &mut next);
+            };
             if let Some(stop) = stop {
                 result.cold = matches!(stop, Stop::Cold) && result.messages.is_empty();
                 break;
             }
         }
-        result.next_offset = next;
+    }
+
+    /// Takes the messages of the units before `end`.
+    fn take_units(
+        &self,
+        queue: &Arc<ConsumeQueue>,
+        units: &mut [Unit],
+        end: i64,
+        request: &GetRequest<'_>,
+        limits: &Limits,
+        result: &mut GetResult,
+    ) -> Option<Stop> {
+        if units.iter().any(|unit| is_address(unit.tags_code)) {
+            if !request.may_block {
+                return Some(Stop::Cold);
+            }
+            self.ask_records(queue, units);
+        }
+        let within = units.partition_point(|unit| unit.queue_offset < end);
+        if let (0, Some(behind)) = (within, units.first()) {
+            result.next_offset = behind.queue_offset;
+            return Some(Stop::Full);
+        }
+        self.take_messages(queue, units.get(..within).unwrap_or_default(), request, limits, result)
     }
 
     fn take_messages(
@@ -158,60 +162,65 @@ impl Store {
         request: &GetRequest<'_>,
         limits: &Limits,
         result: &mut GetResult,
-        next: &mut i64,
     ) -> Option<Stop> {
         let log_end = self.positions.written();
         let memory = self.in_memory_bytes();
         let min_physical = self.log.min_offset();
         let surely = SURELY_RESIDENT.min(self.memory_bytes / 64);
-        let (mut known, mut ahead) = (None, 0);
+        let mut residency = Residency::new(&self.log, log_end.saturating_sub(surely));
         for unit in units {
             let behind = log_end.saturating_sub(unit.physical_offset);
             let (size, count) = (unit.size as usize, unit.count.max(0) as usize);
             if limits.full((result.count, result.bytes), (count, size), behind <= memory) {
                 return Some(Stop::Full);
             }
-            if unit.is_filler() || unit.physical_offset < min_physical {
-                *next = unit.end();
-                if result.messages.is_empty() {
-                    result.status = GetStatus::MessageWasRemoving;
+            let gone = unit.is_filler() || unit.physical_offset < min_physical;
+            if gone || request.filter.is_none_or(|f| f.tags_code_matches(unit.tags_code)) {
+                let record =
+                    if gone { Ok(None) } else { self.take_record(queue, unit, &mut residency, request.may_block) };
+                match record {
+                    Err(stop) => return Some(stop),
+                    Ok(None) if result.messages.is_empty() => result.status = GetStatus::MessageWasRemoving,
+                    Ok(None) => {}
+                    Ok(Some(record)) if request.filter.is_some_and(|f| !f.record_matches(&record)) => {}
+                    Ok(Some(record)) => {
+                        result.suggest_slave = behind > memory;
+                        result.count += count;
+                        result.bytes += size;
+                        result.messages.push(record);
+                        result.status = GetStatus::Found;
+                    }
                 }
-                continue;
             }
-            if request.filter.is_some_and(|f| !f.tags_code_matches(unit.tags_code)) {
-                *next = unit.end();
-                continue;
-            }
-            let resident = behind <= surely || self.is_resident(&mut known, unit.physical_offset, size);
-            if !resident && !request.may_block {
-                return Some(Stop::Cold);
-            }
-            if !resident && unit.physical_offset >= ahead {
-                self.log.read_ahead(unit.physical_offset, READ_AHEAD);
-                ahead = unit.physical_offset + READ_AHEAD;
-            }
-            let record = self.record(unit, resident);
-            if record.is_none() && !request.may_block {
-                return Some(Stop::Cold);
-            }
-            *next = unit.end();
-            let mended = || self.record(&self.mended(queue, unit.queue_offset)?, false);
-            let Some(record) = record.or_else(mended) else {
-                if result.messages.is_empty() {
-                    result.status = GetStatus::MessageWasRemoving;
-                }
-                continue;
-            };
-            if request.filter.is_some_and(|f| !f.record_matches(&record)) {
-                continue;
-            }
-            result.suggest_slave = behind > memory;
-            result.count += count;
-            result.bytes += size;
-            result.messages.push(record);
-            result.status = GetStatus::Found;
+            result.next_offset = unit.end();
         }
         None
+    }
+
+    /// The record of a unit; `None` when the message is gone.
+    fn take_record(
+        &self,
+        queue: &Arc<ConsumeQueue>,
+        unit: &Unit,
+        residency: &mut Residency<'_>,
+        may_block: bool,
+    ) -> Result<Option<Bytes>, Stop> {
+        let resident = residency.holds(unit);
+        if !resident && !may_block {
+            return Err(Stop::Cold);
+        }
+        if !resident {
+            residency.read_ahead(unit);
+        }
+        let record = self.record(unit, resident);
+        // What retention has taken since this read began is not damaged.
+        if record.is_some() || unit.physical_offset < self.log.min_offset() {
+            return Ok(record);
+        }
+        if !may_block {
+            return Err(Stop::Cold);
+        }
+        Ok(self.mended(queue, unit.queue_offset).and_then(|unit| self.record(&unit, false)))
     }
 
     /// Finds the tags codes that a crash has taken from the extension of a queue in the records.
@@ -235,16 +244,6 @@ impl Store {
             self.log.read_copy(unit.physical_offset, size)
         }?;
         record.starts_with(&unit.size.to_be_bytes()).then_some(record)
-    }
-
-    /// Whether a record is in memory. `known` keeps what the kernel said of its neighbours.
-    fn is_resident(&self, known: &mut Option<Stretch>, offset: u64, size: usize) -> bool {
-        if let Some(answer) = known.as_ref().and_then(|stretch| stretch.holds(offset, size as u64)) {
-            return answer;
-        }
-        let Some(segment) = self.log.segment_at(offset) else { return true };
-        let stretch = known.insert(Stretch::ask(&segment, offset, size as u64));
-        stretch.holds(offset, size as u64).unwrap_or(false)
     }
 
     /// How far behind the end of the log data counts as being in memory.

@@ -380,3 +380,21 @@ fn a_unit_that_cannot_be_put_right_is_passed_over_by_every_reader() {
     assert_eq!(store.units("T", 0, 0, 100).len(), 9, "and by the delivery of delayed messages");
     store.close();
 }
+
+#[test]
+fn a_log_that_cannot_be_read_does_not_kill_the_process_that_looks_for_a_damaged_unit() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(config(dir.path()));
+    for _ in 0..5 {
+        send(&store, "T", 0, &"x".repeat(3000));
+    }
+    store.close();
+    let unit = dir.path().join("consumequeue/T/0/00000000000000000000");
+    File::options().write(true).open(unit).unwrap().write_all_at(&[0; 20], 60).unwrap();
+    let store = open(config(dir.path()));
+    // To a mapping of it this is what a failing disk is: its pages are not to be had.
+    log_file(dir.path(), 0).set_len(4096).unwrap();
+    let offsets: Vec<i64> = store.units("T", 0, 0, 100).iter().map(|unit| unit.queue_offset).collect();
+    assert_eq!(offsets, [0, 1, 2, 4]);
+    store.abandon();
+}
