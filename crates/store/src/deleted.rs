@@ -1,8 +1,9 @@
 //! The file `deletedTopics`: where in the commit log the messages of deleted topics end.
 //!
 //! A deleted topic's records stay in the commit log until retention takes them, and recovery may go through them again. Those
-//! below the topic's end count for no queue of its name. Java does not look at the file. It holds the sum over the rest in
-//! hexadecimal, a line feed, and JSON: `{"topic": commit log offset, …}`.
+//! below the topic's end count for no queue of its name, unless they are younger than the deletion: the log may have been cut or
+//! replaced by somebody who does not look at the file, as Java does not. It holds the sum over the rest in hexadecimal, a line
+//! feed, and JSON: `{"topic": {"offset": commit log offset, "time": milliseconds since 1970}, …}`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
+use serde::{Deserialize, Serialize};
 
 use crate::file::{Faults, replace};
 use crate::folders::if_there;
@@ -18,7 +20,16 @@ use crate::folders::if_there;
 /// Its name, under the root.
 pub(crate) const FILE: &str = "deletedTopics";
 
-type Ends = BTreeMap<String, u64>;
+type Ends = BTreeMap<String, End>;
+
+/// Where a deleted topic ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct End {
+    /// Its records lie below.
+    pub(crate) offset: u64,
+    /// And were stored then or before.
+    pub(crate) time: i64,
+}
 
 pub(crate) struct Deleted {
     path: PathBuf,
@@ -54,13 +65,13 @@ impl Deleted {
         self.deleting.lock()
     }
 
-    /// Whether the record at `at`, of this topic, is one of a deleted topic.
-    pub(crate) fn covers(&self, topic: &str, at: u64) -> bool {
-        self.state.lock().ends.get(topic).is_some_and(|end| at < *end)
+    /// Whether the record at `at` in this topic, stored at `time`, is one of a deleted topic.
+    pub(crate) fn covers(&self, topic: &str, at: u64, time: i64) -> bool {
+        self.state.lock().ends.get(topic).is_some_and(|end| at < end.offset && time <= end.time)
     }
 
-    /// The records below `end` are the last of this topic. Called under the put lock.
-    pub(crate) fn end(&self, topic: &str, end: u64) {
+    /// The records below are the last of this topic. Called under the put lock.
+    pub(crate) fn end(&self, topic: &str, end: End) {
         let mut state = self.state.lock();
         state.ends.insert(topic.to_owned(), end);
         state.changed = true;
@@ -69,8 +80,8 @@ impl Deleted {
     /// Records behind `written` were refused, and others will lie there. Called under the put lock.
     pub(crate) fn lower(&self, written: u64) {
         let state = &mut *self.state.lock();
-        for end in state.ends.values_mut().filter(|end| **end > written) {
-            *end = written;
+        for end in state.ends.values_mut().filter(|end| end.offset > written) {
+            end.offset = written;
             state.changed = true;
         }
     }
@@ -79,7 +90,7 @@ impl Deleted {
     pub(crate) fn forget_below(&self, min: u64) {
         let mut state = self.state.lock();
         let before = state.ends.len();
-        state.ends.retain(|_, end| *end > min);
+        state.ends.retain(|_, end| end.offset > min);
         state.changed |= state.ends.len() < before;
     }
 
@@ -92,10 +103,10 @@ impl Deleted {
             if !state.changed {
                 return Ok(());
             }
-            state.changed = state.ends.values().any(|end| *end > flushed);
-            let safe = |(topic, end): (&String, &u64)| {
+            state.changed = state.ends.values().any(|end| end.offset > flushed);
+            let safe = |(topic, end): (&String, &End)| {
                 // An earlier topic of the name has ended for good.
-                let end = if *end <= flushed { end } else { state.saved.get(topic)? };
+                let end = if end.offset <= flushed { end } else { state.saved.get(topic)? };
                 Some((topic.clone(), *end))
             };
             state.ends.iter().filter_map(safe).collect::<Ends>()
@@ -131,25 +142,30 @@ mod tests {
         look(dir).unwrap()
     }
 
+    fn at(offset: u64) -> End {
+        End { offset, time: 5 }
+    }
+
     fn ends<const N: usize>(ends: [(&str, u64); N]) -> Ends {
-        ends.into_iter().map(|(topic, end)| (topic.to_owned(), end)).collect()
+        ends.into_iter().map(|(topic, end)| (topic.to_owned(), at(end))).collect()
     }
 
     #[test]
     fn what_is_not_flushed_is_saved_once_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let deleted = Deleted::load(dir.path(), None);
-        deleted.end("A", 100);
-        deleted.end("B\n", 200);
+        deleted.end("A", at(100));
+        deleted.end("B\n", at(200));
         deleted.save(150).unwrap();
         assert_eq!(saved(dir.path()), ends([("A", 100)]));
         deleted.save(200).unwrap();
         assert_eq!(saved(dir.path()), ends([("A", 100), ("B\n", 200)]));
-        deleted.end("A", 300);
+        deleted.end("A", at(300));
         deleted.save(250).unwrap();
         assert_eq!(saved(dir.path()), ends([("A", 100), ("B\n", 200)]), "the topic before it stays deleted");
         let again = Deleted::load(dir.path(), None);
-        assert!(again.covers("A", 99) && !again.covers("A", 100) && !again.covers("C", 0));
+        assert!(again.covers("A", 99, 5) && !again.covers("A", 100, 5) && !again.covers("C", 0, 5));
+        assert!(!again.covers("A", 99, 6), "younger than the deletion");
         again.forget_below(100);
         again.save(200).unwrap();
         assert_eq!(saved(dir.path()), ends([("B\n", 200)]));
@@ -159,17 +175,17 @@ mod tests {
     fn where_records_were_refused_new_ones_are_not_hidden() {
         let dir = tempfile::tempdir().unwrap();
         let deleted = Deleted::load(dir.path(), None);
-        deleted.end("A", 100);
-        deleted.end("B", 200);
+        deleted.end("A", at(100));
+        deleted.end("B", at(200));
         deleted.lower(150);
-        assert!(deleted.covers("B", 149) && !deleted.covers("B", 150) && deleted.covers("A", 99));
+        assert!(deleted.covers("B", 149, 5) && !deleted.covers("B", 150, 5) && deleted.covers("A", 99, 5));
     }
 
     #[test]
     fn a_damaged_file_hides_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let deleted = Deleted::load(dir.path(), None);
-        deleted.end("A", 100);
+        deleted.end("A", at(100));
         deleted.save(100).unwrap();
         let path = dir.path().join(FILE);
         let whole = fs::read(&path).unwrap();
@@ -179,6 +195,6 @@ mod tests {
             fs::write(&path, damaged).unwrap();
             assert!(look(dir.path()).is_err(), "byte {at}");
         }
-        assert!(!Deleted::load(dir.path(), None).covers("A", 0));
+        assert!(!Deleted::load(dir.path(), None).covers("A", 0, 5));
     }
 }

@@ -181,7 +181,9 @@ impl Store {
 
     /// The unit of a record in a plain queue; `None` when it is not in that queue.
     fn unit_in(&self, queue: &Arc<ConsumeQueue>, at: u64, record: &RecordView<'_>) -> Option<BatchUnit> {
-        if !sys_flag::takes_queue_place(record.sys_flag) || self.deleted.covers(&queue.topic, at) {
+        if !sys_flag::takes_queue_place(record.sys_flag)
+            || self.deleted.covers(&queue.topic, at, record.store_timestamp)
+        {
             return None;
         }
         let unit = unit_of(&self.config, queue, at, record);

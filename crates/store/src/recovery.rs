@@ -125,13 +125,25 @@ impl Recovery<'_> {
     /// Removes queues of deleted topics that a death in the middle has left.
     fn remove_deleted(&self) -> io::Result<()> {
         for queue in self.queues.all() {
-            let end = queue.state().max_physical;
-            if end > 0 && self.deleted.covers(&queue.topic, end - 1) {
+            if self.is_deleted(&queue) {
                 tracing::info!(topic = %queue.topic, queue = queue.id, "removing a queue of a deleted topic");
                 self.queues.delete_queue(&queue)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether the last message of a queue, and so each of them, is one of a deleted topic.
+    fn is_deleted(&self, queue: &ConsumeQueue) -> bool {
+        let end = queue.state().max_physical;
+        // Files are opened for few queues.
+        if end == 0 || !self.deleted.covers(&queue.topic, end - 1, i64::MIN) {
+            return false;
+        }
+        let last = self.queues.unit(queue, queue.end() - 1);
+        // A record that cannot be read is as old as any: what lies below an end was on the disk.
+        let time = last.and_then(|last| self.time_of(last.physical_offset)).unwrap_or(i64::MIN);
+        self.deleted.covers(&queue.topic, end - 1, time)
     }
 
     /// Without room on the disk the units stay in memory and are readable; the queue thread tries again.
@@ -276,13 +288,9 @@ impl Recovery<'_> {
     /// Whether the record at `at`, behind damage, is known to have followed what is before: then it is real, and not the
     /// leftover of a write that was taken back or of a log that ended earlier.
     fn was_kept(&self, at: u64, last_time: i64) -> bool {
-        let Some(bytes) = self.log.segment_at(at).and_then(|s| Some(s.bytes().ok()?.slice((at - s.start) as usize..)))
-        else {
-            return false;
-        };
-        let Ok(Some(record)) = look(&bytes, at, Checksums::None) else { return false };
+        let Some(time) = self.time_of(at) else { return false };
         // A leftover is older than what was written over its beginning.
-        if record.store_timestamp < last_time {
+        if time < last_time {
             return false;
         }
         match (&self.known.progress, self.known.exit) {
@@ -290,8 +298,16 @@ impl Recovery<'_> {
             (Some(_), LastExit::Clean | LastExit::Killed) => true,
             (Some(_), LastExit::Crashed) => false,
             // Java's mark of what is on the disk is a time.
-            (None, _) => record.store_timestamp <= self.known.times.safe(),
+            (None, _) => time <= self.known.times.safe(),
         }
+    }
+
+    /// Store time of the record at `at`; `None` when there is none.
+    fn time_of(&self, at: u64) -> Option<i64> {
+        let segment = self.log.segment_at(at)?;
+        let bytes = segment.bytes().ok()?.slice((at - segment.start) as usize..);
+        let record = look(&bytes, at, Checksums::None).ok()??;
+        Some(record.store_timestamp)
     }
 
     /// Gives a record its place in its queue, if it has none yet.
@@ -299,14 +315,14 @@ impl Recovery<'_> {
         if !sys_flag::takes_queue_place(record.sys_flag) {
             return Ok(());
         }
-        if !self.deleted.covers(record.topic, at) {
+        let is_gone = |topic: &str| self.deleted.covers(topic, at, record.store_timestamp);
+        if !is_gone(record.topic) {
             let queue = self.queues.get_or_make(record.topic, record.queue_id);
             let unit = unit_of(self.config, &queue, at, record);
             self.put_in(&queue, &unit)?;
         }
         if self.config.enable_multi_dispatch && multi_dispatch::allowed(self.config, record.topic) {
-            let there = |name: &str| !self.deleted.covers(name, at);
-            for (name, base) in multi_dispatch::places(record).filter(|(name, _)| there(name)) {
+            for (name, base) in multi_dispatch::places(record).filter(|(name, _)| !is_gone(name)) {
                 let light = self.queues.get_or_make(name, 0);
                 self.put_in(&light, &BatchUnit { base, ..unit_of(self.config, &light, at, record) })?;
             }

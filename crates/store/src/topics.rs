@@ -1,9 +1,12 @@
 //! Topics made, changed and deleted, as far as the store is concerned.
 
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
 use crate::Store;
+use crate::clock::now_ms;
+use crate::deleted::End;
 use crate::put::is_folder_name;
 
 impl Store {
@@ -57,8 +60,11 @@ impl Store {
     fn end_topics(&self, topics: &[impl AsRef<str>]) {
         let ticket = {
             let appender = self.appender.lock();
+            // A clock that was put back must not make its last messages younger than this.
+            let time = now_ms().max(self.last_written_time.load(Ordering::Acquire));
+            let end = End { offset: appender.position, time };
             for topic in topics.iter().map(AsRef::as_ref).filter(|topic| self.queues.kill_topic(topic)) {
-                self.deleted.end(topic, appender.position);
+                self.deleted.end(topic, end);
             }
             appender.ticket()
         };

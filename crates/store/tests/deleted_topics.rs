@@ -135,3 +135,28 @@ fn messages_on_their_way_go_with_it() {
     assert_eq!(bodies(&store, "T"), ["new"]);
     store.close();
 }
+
+#[test]
+fn another_logs_messages_stay_although_they_lie_before_the_end() {
+    // Somebody emptied the store, and a Java broker, which leaves the file as it is, filled it anew.
+    let (dir, before) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = deleted(before.path(), false);
+    let deleted_at = send(&store, "Other", 0, "x").store_timestamp;
+    // The next millisecond: the second store's messages are newer.
+    while send(&store, "Other", 0, "x").store_timestamp <= deleted_at {}
+    store.close();
+    let store = open_all(dir.path());
+    send_each(&store, "new");
+    store.close();
+    fs::copy(before.path().join("deletedTopics"), dir.path().join("deletedTopics")).unwrap();
+    for rebuilt in [false, true] {
+        if rebuilt {
+            fs::remove_dir_all(dir.path().join("consumequeue")).unwrap();
+        }
+        let store = open_all(dir.path());
+        for topic in QUEUES {
+            assert_eq!(bodies(&store, topic), ["new"], "{topic}, queues built anew: {rebuilt}");
+        }
+        store.close();
+    }
+}

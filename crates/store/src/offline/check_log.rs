@@ -133,7 +133,8 @@ impl OfflineStore {
             let what = format!("a record's store time is {}", record.store_timestamp);
             found.add(self.in_log("record without a store time", Remedy::Lost, at, what));
         }
-        if !sys_flag::takes_queue_place(record.sys_flag) || self.deleted.covers(record.topic, at) {
+        let gone = self.deleted.covers(record.topic, at, record.store_timestamp);
+        if gone || !sys_flag::takes_queue_place(record.sys_flag) {
             return;
         }
         if let Some(expected) = seen.note(at, record, begin) {
