@@ -109,7 +109,11 @@ impl Deleted {
                 let end = if end.offset <= flushed { end } else { state.saved.get(topic)? };
                 Some((topic.clone(), *end))
             };
-            state.ends.iter().filter_map(safe).collect::<Ends>()
+            let safe = state.ends.iter().filter_map(safe).collect::<Ends>();
+            if safe == state.saved {
+                return Ok(());
+            }
+            safe
         };
         let json = serde_json::to_string(&safe)?;
         let content = format!("{:08x}\n{json}", crc32fast::hash(json.as_bytes()));

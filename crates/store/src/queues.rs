@@ -179,6 +179,10 @@ impl Queues {
         self.topics.read().get(topic).map_or_else(Vec::new, |t| t.queues.read().keys().copied().collect())
     }
 
+    pub(crate) fn queues_of(&self, topic: &str) -> Vec<Arc<ConsumeQueue>> {
+        self.topics.read().get(topic).map_or_else(Vec::new, |t| t.queues.read().values().cloned().collect())
+    }
+
     pub(crate) fn all(&self) -> Vec<Arc<ConsumeQueue>> {
         let topics = self.topics.read();
         topics.values().flat_map(|t| t.queues.read().values().cloned().collect::<Vec<_>>()).collect()

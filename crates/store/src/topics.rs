@@ -84,8 +84,7 @@ impl Store {
     }
 
     fn remove_queues(&self, topic: &str) -> io::Result<bool> {
-        let queues: Vec<_> = self.queues.all().into_iter().filter(|queue| &*queue.topic == topic).collect();
-        self.compaction.delete_topic(topic, &queues)?;
+        self.compaction.delete_topic(topic, &self.queues.queues_of(topic))?;
         self.queues.delete_topic(topic)
     }
 }

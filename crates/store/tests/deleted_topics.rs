@@ -160,3 +160,22 @@ fn another_logs_messages_stay_although_they_lie_before_the_end() {
         store.close();
     }
 }
+
+#[test]
+fn a_deletion_that_failed_can_be_tried_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(config(dir.path()));
+    send(&store, "T", 0, "old");
+    // No folder, so that it cannot be removed as one.
+    let in_the_way = dir.path().join("consumequeue_ext/T");
+    fs::create_dir_all(in_the_way.parent().unwrap()).unwrap();
+    fs::write(&in_the_way, "").unwrap();
+    assert!(store.delete_topic("T").is_err());
+    let refused = store.append(&message("T", 0, b"new", b"")).err().unwrap();
+    assert!(matches!(refused, PutError::TopicDeleted), "{refused}");
+    fs::remove_file(&in_the_way).unwrap();
+    assert!(store.delete_topic("T").unwrap());
+    assert_eq!(send(&store, "T", 0, "new").queue_offset, 0);
+    assert_eq!(bodies(&store, "T"), ["new"]);
+    store.close();
+}

@@ -28,17 +28,21 @@ impl Queues {
         true
     }
 
-    /// Removes a topic's queues and their files.
+    /// Removes a topic's queues and their files. After an error it may be tried again, and its queues are dead until then: new
+    /// ones must not be written into what is left of the files.
     pub(crate) fn delete_topic(&self, topic: &str) -> io::Result<bool> {
         let mut io = self.io.lock();
-        let Some(removed) = self.topics.write().remove(topic) else { return Ok(false) };
-        for queue in removed.queues.read().values() {
-            self.forget(queue, &mut io);
+        if !self.kill_topic(topic) {
+            return Ok(false);
+        }
+        for queue in self.queues_of(topic) {
+            self.forget(&queue, &mut io);
         }
         for root in [&self.plain.root, &self.batch.root, &self.ext_root] {
             remove_dir(&root.join(topic))?;
             io.dirs.push(root.clone());
         }
+        self.topics.write().remove(topic);
         Ok(true)
     }
 
