@@ -15,7 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::batch_unit::{BATCH_UNIT, BatchUnit};
 use crate::compaction::CompactionLog;
 use crate::ext::Ext;
-use crate::index::key_prefix;
+use crate::keys::key_prefix;
 use crate::read::{QueueType, Unit};
 use protocol::record::SMALLEST_RECORD;
 

@@ -5,7 +5,7 @@ use protocol::record::{RecordView, java_hash, properties, property, sys_flag};
 use crate::StoreConfig;
 use crate::batch_unit::BatchUnit;
 use crate::consume_queue::ConsumeQueue;
-use crate::index::{Keys, key_hashes};
+use crate::keys::{Keys, key_hashes};
 use crate::read::QueueType;
 
 /// Of a message about to be appended.

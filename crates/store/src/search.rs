@@ -6,7 +6,7 @@ use bytes::Bytes;
 use protocol::record::RecordView;
 
 use crate::consume_queue::ConsumeQueue;
-use crate::index::{key_hash, key_prefix, tag_key_hash};
+use crate::keys::{key_hash, key_prefix, tag_key_hash};
 use crate::retention::{used_bytes, used_ratio};
 use crate::{Boundary, Store, StoreStats, Unit};
 

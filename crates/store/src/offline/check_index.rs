@@ -10,8 +10,8 @@ use protocol::record::RecordView;
 use super::OfflineStore;
 use super::findings::{Finding, Findings, Remedy};
 use crate::folders::entries;
-use crate::index::{Keys, key_hashes, key_prefix};
 use crate::index_file::{IndexFile, IndexView, NEXT_ENTRY};
+use crate::keys::{Keys, key_hashes, key_prefix};
 use crate::mmap::ReadMap;
 use crate::progress::Report;
 

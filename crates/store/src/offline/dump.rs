@@ -8,7 +8,7 @@ use protocol::record::{RecordView, property};
 
 use super::OfflineStore;
 use super::scan::Place;
-use crate::index::{key_hash, key_prefix};
+use crate::keys::{key_hash, key_prefix};
 use crate::{QueueType, TopicKinds};
 
 /// Which records.
