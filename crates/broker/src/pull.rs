@@ -1,15 +1,13 @@
 //! PULL_MESSAGE (11) and LITE_PULL_MESSAGE (361): reading a queue, and waiting for it when it has nothing new.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
 use filter::{ExpressionType, TagExpression};
 use protocol::body::{MessageModel, SubscriptionGroupConfig, TopicConfig};
-use protocol::frame::FieldWriter;
 use protocol::headers::hot::PullMessage;
-use protocol::{Command, FieldSink, request_code, response_code as code};
-use remoting::{Connection, Reply, WriteFields};
+use protocol::{Command, request_code, response_code as code};
+use remoting::{Connection, Reply};
 use service::clock::now_ms;
 use store::{GetRequest, GetResult, GetStatus, RecordFilter};
 
@@ -18,41 +16,14 @@ use crate::broker::Broker;
 use crate::context::Refusal;
 use crate::long_poll::Wait;
 use crate::names::PERM_READ;
+use crate::pull_answer::{
+    Forbidden, ForbiddenField, OFFSET_RESET, PullFields, Refused, forbidden, refused, response_code, status_name,
+};
 use crate::send::FAQ;
 
 const FLAG_COMMIT_OFFSET: i32 = 1;
 const FLAG_SUSPEND: i32 = 1 << 1;
 const FLAG_SUBSCRIPTION: i32 = 1 << 2;
-
-/// Why a pull is refused, where clients tell refusals apart by more than the code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Forbidden {
-    Broker = 1,
-    Group = 2,
-    Topic = 3,
-    Broadcasting = 4,
-    Subscription = 5,
-}
-
-/// A refusal with its kind.
-struct Refused {
-    refusal: Refusal,
-    forbidden: Option<Forbidden>,
-}
-
-impl From<Refusal> for Refused {
-    fn from(refusal: Refusal) -> Self {
-        Self { refusal, forbidden: None }
-    }
-}
-
-fn refused(response_code: i32, remark: impl Into<Cow<'static, str>>) -> Refused {
-    Refusal::new(response_code, remark).into()
-}
-
-fn forbidden(kind: Forbidden, remark: String) -> Refused {
-    Refused { refusal: Refusal::new(code::NO_PERMISSION, remark), forbidden: Some(kind) }
-}
 
 /// A pull that waits in the long polls.
 pub struct ParkedPull {
@@ -390,56 +361,6 @@ fn park(broker: &Arc<Broker>, now: i64, admitted: Admitted, pull: Pull<'_>, repl
     }
 }
 
-/// The answer's code for what the store found.
-fn response_code(status: GetStatus, asked_offset: i64) -> i32 {
-    match status {
-        GetStatus::Found => code::SUCCESS,
-        GetStatus::MessageWasRemoving | GetStatus::NoMatchedMessage => code::PULL_RETRY_IMMEDIATELY,
-        GetStatus::NoMatchedLogicQueue | GetStatus::NoMessageInQueue if asked_offset != 0 => code::PULL_OFFSET_MOVED,
-        GetStatus::NoMatchedLogicQueue | GetStatus::NoMessageInQueue => code::PULL_NOT_FOUND,
-        GetStatus::OffsetFoundNull | GetStatus::OffsetOverflowOne => code::PULL_NOT_FOUND,
-        GetStatus::OffsetOverflowBadly | GetStatus::OffsetTooSmall => code::PULL_OFFSET_MOVED,
-    }
-}
-
-/// The status of a read that an operator's reset answers instead of the queue.
-const OFFSET_RESET: &str = "OFFSET_RESET";
-
-fn status_name(status: GetStatus) -> &'static str {
-    match status {
-        GetStatus::Found => "FOUND",
-        GetStatus::NoMatchedMessage => "NO_MATCHED_MESSAGE",
-        GetStatus::MessageWasRemoving => "MESSAGE_WAS_REMOVING",
-        GetStatus::OffsetFoundNull => "OFFSET_FOUND_NULL",
-        GetStatus::OffsetOverflowBadly => "OFFSET_OVERFLOW_BADLY",
-        GetStatus::OffsetOverflowOne => "OFFSET_OVERFLOW_ONE",
-        GetStatus::OffsetTooSmall => "OFFSET_TOO_SMALL",
-        // Java makes the queue when it is asked for, so it never says that there is none.
-        GetStatus::NoMatchedLogicQueue | GetStatus::NoMessageInQueue => "NO_MESSAGE_IN_QUEUE",
-    }
-}
-
-/// The fields of every pull answer.
-struct PullFields {
-    suggest_broker: i64,
-    next_offset: i64,
-    min_offset: i64,
-    max_offset: i64,
-    topic_sys_flag: i32,
-    group_sys_flag: i32,
-}
-
-impl WriteFields for PullFields {
-    fn write_fields(&self, out: &mut FieldWriter<'_>) {
-        out.int("suggestWhichBrokerId", self.suggest_broker);
-        out.int("nextBeginOffset", self.next_offset);
-        out.int("minOffset", self.min_offset);
-        out.int("maxOffset", self.max_offset);
-        out.int("topicSysFlag", self.topic_sys_flag.into());
-        out.int("groupSysFlag", self.group_sys_flag.into());
-    }
-}
-
 /// `status` goes into the remark.
 fn answer(
     broker: &Broker,
@@ -485,43 +406,8 @@ fn answer(
     reply.send_parts(response_code, Some(status), &fields, result.messages);
 }
 
-/// The one field that tells refusals of the same code apart.
-struct ForbiddenField(Option<Forbidden>);
-
-impl WriteFields for ForbiddenField {
-    fn write_fields(&self, out: &mut FieldWriter<'_>) {
-        if let Some(kind) = self.0 {
-            out.int("forbiddenType", kind as i64);
-        }
-    }
-}
-
 fn refuse(broker: &Broker, reply: Reply, refused: Refused) {
     broker.stats.missed();
     let Refusal { code, remark } = refused.refusal;
     reply.send_parts(code, Some(&remark), &ForbiddenField(refused.forbidden), ());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn codes_follow_javas_table() {
-        use GetStatus::*;
-        for (status, at_zero, later) in [
-            (Found, 0, 0),
-            (NoMatchedMessage, 20, 20),
-            (MessageWasRemoving, 20, 20),
-            (NoMatchedLogicQueue, 19, 21),
-            (NoMessageInQueue, 19, 21),
-            (OffsetFoundNull, 19, 19),
-            (OffsetOverflowOne, 19, 19),
-            (OffsetOverflowBadly, 21, 21),
-            (OffsetTooSmall, 21, 21),
-        ] {
-            assert_eq!(response_code(status, 0), at_zero, "{status:?}");
-            assert_eq!(response_code(status, 5), later, "{status:?}");
-        }
-    }
 }

@@ -17,6 +17,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::arrivals::Arrivals;
 use crate::broker::Broker;
+use crate::built_in_topics::TopicRules;
 use crate::clients::ClientRegistry;
 use crate::config_file::ConfigFileError;
 use crate::delay::DelayLevels;
@@ -30,7 +31,7 @@ use crate::queue_locks::QueueLocks;
 use crate::registration::Registration;
 use crate::send_properties::BrokerPairs;
 use crate::stats::Stats;
-use crate::topics::{TopicRules, TopicTable};
+use crate::topics::TopicTable;
 use crate::unique_keys::UniqueKeys;
 
 /// How long the start waits for the name servers to answer the first registration.
