@@ -209,8 +209,7 @@ impl Queues {
 
     /// Adds a record's unit to a queue.
     pub(crate) fn put(&self, queue: &Arc<ConsumeQueue>, unit: &BatchUnit) -> Put {
-        let ext =
-            (self.ext_enabled && queue.kind == QueueType::Simple && !queue.is_light).then_some(self.ext_file_size);
+        let ext = self.extends(queue).then_some(self.ext_file_size);
         let put = queue.put(unit, self.units_per_file(queue.kind), ext);
         if let Put::Done { first } = put {
             self.unsaved_bytes.fetch_add(queue.kind.unit_len(), Ordering::Relaxed);

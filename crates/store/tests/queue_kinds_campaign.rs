@@ -1,4 +1,5 @@
-//! Crash after crash over batch queues, extended queues and light queues together.
+//! Crash after crash over batch queues, extended queues and light queues together. The extension comes and goes, by its switch
+//! and by hand.
 //!
 //! `STORE_CAMPAIGN_RUNS` sets the number of runs, `STORE_CAMPAIGN_SEED` repeats one from its printed seed.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -6,6 +7,7 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -71,7 +73,7 @@ fn run(seed: u64) {
     let dir = tempfile::tempdir().unwrap();
     let mut promised = Promised::new();
     let mut serial = 0;
-    for _ in 0..4 {
+    for _ in 0..8 {
         let cache = Arc::new(PageCache::default());
         let config = StoreConfig { faults: Some(cache.clone()), ..settings(dir.path(), &mut random) };
         let store = open_batch(config);
@@ -87,17 +89,36 @@ fn run(seed: u64) {
                 keep(&mut promised);
             }
         }
-        let machine = random.bool();
-        store.abandon();
+        let end = random.u8(..3);
+        // Only after a stop the next start takes the queues as they are, units from before and after a switch beside each other.
+        if end == 0 {
+            store.close()
+        } else {
+            store.abandon()
+        }
         drop(store);
-        if machine {
+        if end == 1 {
             cache.crash(&mut random);
             forget_boot(dir.path());
         } else {
             keep(&mut promised);
         }
+        lose_extension(dir.path(), &mut random);
     }
     check(&open_batch(settings(dir.path(), &mut random)), &mut promised, seed);
+}
+
+/// What may become of files that can be done without: all, the last one, or what is in it goes.
+fn lose_extension(dir: &Path, random: &mut fastrand::Rng) {
+    let root = dir.join("consumequeue_ext");
+    let files = fs::read_dir(root.join("T/0")).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let Some(last) = files.max() else { return };
+    match random.u8(..5) {
+        0 => fs::remove_dir_all(root).unwrap(),
+        1 => fs::remove_file(last).unwrap(),
+        2 => fs::write(last, [random.u8(0..=1) * 0xFF; 1000]).unwrap(),
+        _ => {}
+    }
 }
 
 /// Everything so far must survive.
@@ -131,7 +152,7 @@ fn nothing_promised_is_lost_in_any_kind_of_queue() {
     if let Ok(seed) = std::env::var("STORE_CAMPAIGN_SEED") {
         return run(seed.parse().unwrap());
     }
-    let runs = std::env::var("STORE_CAMPAIGN_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(40);
+    let runs = std::env::var("STORE_CAMPAIGN_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(30);
     let mut seeds = fastrand::Rng::new();
     for _ in 0..runs {
         run(seeds.u64(..));

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::load::list;
+use super::load::{WALK_UNITS, data_end, list};
 use super::open_files::read_resident;
 use super::save::Unsynced;
 use super::{Queues, UnitRead};
@@ -14,10 +14,7 @@ use crate::commit_log::file_name;
 use crate::consume_queue::ConsumeQueue;
 use crate::ext::{EXT_UNIT, Ext, decode, is_address, position};
 use crate::file::StoreFile;
-use crate::read::Unit;
-
-/// Bytes read at once when units are walked over.
-const CHUNK: usize = 64 << 10;
+use crate::read::{QueueType, Unit};
 
 impl Queues {
     pub(super) fn ext_dir(&self, queue: &ConsumeQueue) -> PathBuf {
@@ -94,21 +91,58 @@ impl Queues {
         Ok(file)
     }
 
+    /// Whether new units of a queue get one in the extension.
+    pub(super) fn extends(&self, queue: &ConsumeQueue) -> bool {
+        self.ext_enabled && queue.kind == QueueType::Simple && !queue.is_light
+    }
+
     /// Looks at a queue's extension, whether or not it is still switched on.
     pub(super) fn load_ext(&self, queue: &ConsumeQueue, last: Option<&Unit>) -> Result<(), String> {
         let dir = self.ext_dir(queue);
         let files = match dir.is_dir() {
             true => list(&dir, self.ext_file_size).map_err(|what| format!("its extension: {what}"))?,
-            false if last.is_none_or(|unit| !is_address(unit.tags_code)) => return Ok(()),
             false => Vec::new(),
         };
-        queue.state().ext = Some(Box::new(Ext::new(self.ext_file_size, files, 0)));
-        let end = match self.end_by_last(queue, last) {
-            Some(end) => end,
-            None => self.end_by_walk(queue).map_err(|e| e.to_string())?,
-        };
-        self.cut_ext(queue, end);
+        if files.is_empty() && !self.extends(queue) {
+            return Ok(());
+        }
+        // While nothing is added, everything is in the files.
+        let end = files.last().map_or(0, |start| start + self.ext_file_size);
+        let first = files.first().copied().unwrap_or(0);
+        queue.state().ext = Some(Box::new(Ext::new(self.ext_file_size, files, end)));
+        if self.extends(queue) {
+            let last = match last {
+                Some(unit) if !is_address(unit.tags_code) => self.last_extended(queue).map_err(|e| e.to_string())?,
+                other => other.copied(),
+            };
+            self.cut_ext(queue, self.end_by_last(queue, last.as_ref()).unwrap_or(first));
+        }
         Ok(())
+    }
+
+    /// The last unit that points to the extension. Its files do not say where that is, somebody may have removed them. Behind it are
+    /// units from a time without extension; once a unit with one follows, no start goes over them again.
+    fn last_extended(&self, queue: &ConsumeQueue) -> io::Result<Option<Unit>> {
+        let files = queue.state().files.clone();
+        let unit_len = queue.kind.unit_len() as u64;
+        let mut chunk = vec![0; WALK_UNITS * unit_len as usize];
+        for start in files.into_iter().rev() {
+            let file = self.open(queue, start)?;
+            let mut to = data_end(&file, self.folder(queue.kind).file_size).next_multiple_of(unit_len);
+            while to > 0 {
+                let from = to.saturating_sub(chunk.len() as u64);
+                let part = chunk.get_mut(..(to - from) as usize).unwrap_or_default();
+                file.read_at(part, from)?;
+                let first = ((start + from) / unit_len) as i64;
+                let units =
+                    part.chunks_exact(unit_len as usize).zip(first..).map(|(raw, at)| queue.kind.decode(at, raw));
+                if let Some(last) = units.filter(|unit| unit.is_valid() && is_address(unit.tags_code)).last() {
+                    return Ok(Some(last));
+                }
+                to = from;
+            }
+        }
+        Ok(None)
     }
 
     /// After a queue was cut behind `last`: its extension is cut behind what that points to.
@@ -129,29 +163,6 @@ impl Queues {
         let at = last.map(|unit| unit.tags_code).filter(|code| is_address(*code)).map(position)?;
         let unit = self.ext_unit(queue, at, true).ok().flatten().flatten();
         Some(unit.map_or_else(|| (at + 1).next_multiple_of(self.ext_file_size), |(size, _)| at + size))
-    }
-
-    fn end_by_walk(&self, queue: &ConsumeQueue) -> io::Result<u64> {
-        let last = queue.state().ext.as_ref().and_then(|ext| ext.files.last().copied());
-        let Some(start) = last else { return Ok(0) };
-        let file = self.open_ext(queue, start)?;
-        let mut chunk = vec![0; CHUNK];
-        let mut at = 0;
-        while at < self.ext_file_size {
-            let want = chunk.len().min((self.ext_file_size - at) as usize);
-            let part = chunk.get_mut(..want).unwrap_or_default();
-            file.read_at(part, at)?;
-            let mut in_part = 0;
-            while let Some((size, _)) = part.get(in_part..).and_then(decode) {
-                in_part += size as usize;
-            }
-            at += in_part as u64;
-            // At the end of a part its last unit may be cut off; a part that begins with none is the end.
-            if in_part == 0 || in_part + EXT_UNIT <= want {
-                break;
-            }
-        }
-        Ok(start + at)
     }
 
     /// Removes files that are all before what the queue's first unit points to, never the last.

@@ -28,7 +28,7 @@ const BLOCK: usize = 4096;
 /// Blocks of a file that is read at once.
 const SHORT_FILE: u64 = 8;
 /// Units read at once by a walk.
-const WALK_UNITS: usize = 3276;
+pub(super) const WALK_UNITS: usize = 3276;
 
 /// How the end of a queue is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +167,7 @@ impl Queues {
         }
         queue.reset(files, end, last);
         let points_to_ext = last.is_some_and(|unit| is_address(unit.tags_code));
-        if has_ext || points_to_ext { self.load_ext(queue, last.as_ref()) } else { Ok(()) }
+        if has_ext || points_to_ext || self.extends(queue) { self.load_ext(queue, last.as_ref()) } else { Ok(()) }
     }
 
     /// Whether the file with the end has a unit behind it that goes on in the commit log: then the one at the end is damaged.
@@ -280,7 +280,7 @@ fn loaders(folders: usize) -> usize {
 }
 
 /// Where the written part of a sparse file ends; its size when the file system cannot tell.
-fn data_end(file: &StoreFile, size: u64) -> u64 {
+pub(super) fn data_end(file: &StoreFile, size: u64) -> u64 {
     rustix::fs::seek(file.file(), SeekFrom::Hole(0)).map_or(size, |end| end.min(size))
 }
 
