@@ -91,6 +91,10 @@ impl Series {
         let mut past = self.past.lock();
         let Past { minute, hour, day } = &mut *past;
         for (list, step, keep) in [(minute, 10 * SECOND, 7), (hour, 10 * MINUTE, 7), (day, HOUR, 25)] {
+            if list.is_empty() {
+                // What made the series counts, too: when all series were looked at before, it was not there.
+                list.push_back(Point { at: now - SECOND, ..Point::default() });
+            }
             if list.back().is_none_or(|last| now - last.at >= step) {
                 list.push_back(point);
                 if list.len() > keep {
@@ -407,12 +411,12 @@ mod tests {
     #[test]
     fn group_series_are_keyed_by_topic_and_group() {
         let stats = Stats::default();
-        for at in [0, 10] {
+        for at in [1, 10] {
             stats.group_got("g", "T", 20, 100);
             stats.sample(at * SECOND);
         }
-        assert_eq!(stats.group_get_tps("g", "T"), 2.0);
-        assert_eq!(stats.series(Kind::GroupGetNums, "T@g").unwrap()[0].sum, 20);
+        assert_eq!(stats.group_get_tps("g", "T"), 4.0);
+        assert_eq!(stats.series(Kind::GroupGetNums, "T@g").unwrap()[0].sum, 40);
         stats.forget_group("g");
         assert!(stats.series(Kind::GroupGetNums, "T@g").is_none());
         assert_eq!(stats.group_get_tps("g", "T"), 0.0);
