@@ -11,6 +11,8 @@ use protocol::{Command, Header, json, request_code};
 use crate::{ClientError, Cluster};
 
 const MASTER: i64 = 0;
+/// Between two looks at what the name server knows.
+const RETRY: Duration = Duration::from_millis(50);
 
 /// Administers a cluster. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -69,7 +71,8 @@ impl Admin {
         Ok(())
     }
 
-    /// Creates or changes a topic with so many queues on every master, and waits until the name server knows it.
+    /// Creates or changes a topic with so many queues on every master, and waits until the name server knows it. A cluster that
+    /// has just been started may still be registering: it waits for the first master as well.
     pub async fn create_topic_everywhere(&self, topic: &str, queues: i32) -> Result<(), ClientError> {
         let config = TopicConfig {
             topic_name: topic.to_owned(),
@@ -77,16 +80,22 @@ impl Admin {
             write_queue_nums: queues,
             ..TopicConfig::default()
         };
-        let masters = self.masters(None).await?;
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+        let masters = loop {
+            match self.masters(None).await? {
+                none if none.is_empty() && tokio::time::Instant::now() < deadline => tokio::time::sleep(RETRY).await,
+                none if none.is_empty() => return Err(ClientError::NoRoute(topic.to_owned())),
+                masters => break masters,
+            }
+        };
         for addr in &masters {
             self.create_topic(addr, &config).await?;
         }
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
         loop {
             match self.cluster.fetch_route(topic).await {
                 Ok(route) if route.queue_datas.len() >= masters.len() => return Ok(()),
                 Ok(_) | Err(ClientError::NoRoute(_)) if tokio::time::Instant::now() < deadline => {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    tokio::time::sleep(RETRY).await;
                 }
                 Ok(_) => return Err(ClientError::NoRoute(topic.to_owned())),
                 Err(error) => return Err(error),

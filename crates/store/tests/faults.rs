@@ -224,6 +224,21 @@ fn sync_flush_shows_messages_only_after_the_flush_and_answers_all_that_wait() {
     }
 }
 
+#[test]
+fn a_deletion_of_a_topic_that_cannot_be_made_sure_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (disk, store) = with_disk(dir.path(), |_| {});
+    disk.set(NO_SYNC);
+    send(&store, "T", 0, "m0");
+    assert!(store.delete_topic("T").is_err());
+    assert!(store.clean_unused_topics(&|_| false).is_empty());
+    store.abandon();
+    let store = open(config(dir.path()));
+    assert_eq!(read_all(&store, "T", 0), numbered(0..1, "m"), "so it is still there");
+    assert!(store.delete_topic("T").unwrap());
+    store.close();
+}
+
 /// Holds every sync back until told.
 #[derive(Default)]
 struct SlowDisk(parking_lot::Mutex<()>);
