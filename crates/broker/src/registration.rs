@@ -16,6 +16,8 @@ use tokio::sync::Notify;
 use crate::broker::{Broker, address};
 
 const UNREGISTER_TIMEOUT: Duration = Duration::from_secs(3);
+/// When the registration of the start is repeated, at the latest: its name servers may not have been there. Java's delay.
+const FIRST_REPETITION: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 struct State {
@@ -69,8 +71,9 @@ impl Registration {
     /// Registers whenever asked, and every `period`, until the task is dropped or [`Registration::leave`] was called.
     pub async fn run(broker: Arc<Broker>, period: Duration) {
         let registration = &broker.registration;
+        let mut wait = period.min(FIRST_REPETITION);
         loop {
-            let _ = tokio::time::timeout(period, registration.wake.notified()).await;
+            let _ = tokio::time::timeout(std::mem::replace(&mut wait, period), registration.wake.notified()).await;
             if registration.state.lock().stopped {
                 return;
             }

@@ -61,6 +61,11 @@ async fn no_send_fails_while_name_servers_are_restarted() -> Result<()> {
     }
     let _running = brokers.iter().map(BrokerPlan::start).collect::<Result<Vec<_>>>()?;
     let admin = Admin::new(Cluster::connect(&list));
+    let deadline = Instant::now() + LIMIT;
+    while admin.masters(None).await?.len() < BROKERS.len() {
+        ensure!(Instant::now() < deadline, "a broker does not come to the name servers");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     admin.create_topic_everywhere(TOPIC, 4).await?;
 
     let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
@@ -110,5 +115,37 @@ async fn no_send_fails_while_name_servers_are_restarted() -> Result<()> {
         "{} messages sent, none failed, while each of three name servers was restarted",
         sent.load(Ordering::Relaxed)
     );
+    Ok(())
+}
+
+/// A name server that is slow to hear of a broker is no reason to fail.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_topic_is_made_while_its_broker_is_still_starting() -> Result<()> {
+    let plan = Plan::new("")?;
+    let _names = plan.start()?;
+    let home = tempfile::tempdir()?;
+    let broker = BrokerPlan::new(home.path(), plan.address(), "")?;
+    let admin = Admin::new(Cluster::connect(&plan.address().to_string()));
+    let starting = tokio::task::spawn_blocking(move || broker.start());
+    admin.create_topic_everywhere(TOPIC, 4).await?;
+    let _running = starting.await??;
+    let producer = Producer::new(admin.cluster().clone(), "Restarts-producers");
+    producer.send(&Message::new(TOPIC, "x")).await?;
+    Ok(())
+}
+
+/// Java's broker registers again 10 s after its start and not only 30 s after it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_that_was_there_first_is_known_soon() -> Result<()> {
+    let plan = Plan::new("")?;
+    let home = tempfile::tempdir()?;
+    let _broker = BrokerPlan::new(home.path(), plan.address(), "")?.start()?;
+    let _names = plan.start()?;
+    let admin = Admin::new(Cluster::connect(&plan.address().to_string()));
+    let deadline = Instant::now() + LIMIT;
+    while admin.masters(None).await?.is_empty() {
+        ensure!(Instant::now() < deadline, "the broker does not come to a name server that was started after it");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     Ok(())
 }
