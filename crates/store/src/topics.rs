@@ -4,10 +4,10 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
-use crate::Store;
 use crate::clock::now_ms;
 use crate::deleted::End;
 use crate::put::is_folder_name;
+use crate::{FlushError, Store};
 
 impl Store {
     /// Removes the queues of a topic, and what it has been compacted to. Its records stay in the commit log until retention takes
@@ -17,7 +17,7 @@ impl Store {
             return Ok(false);
         }
         let _one = self.deleted.one_at_a_time();
-        self.end_topics(&[topic]);
+        self.end_topics(&[topic])?;
         let removed = self.remove_queues(topic);
         self.checkpoint_now();
         removed
@@ -44,7 +44,10 @@ impl Store {
         if unused.is_empty() {
             return unused;
         }
-        self.end_topics(&unused);
+        if let Err(error) = self.end_topics(&unused) {
+            tracing::error!(%error, "unused topics cannot be removed");
+            return Vec::new();
+        }
         unused.retain(|topic| match self.remove_queues(topic) {
             Ok(_) => true,
             Err(error) => {
@@ -56,24 +59,44 @@ impl Store {
         unused
     }
 
-    /// From here on nothing is put into the topics' queues, and what is in them will not come back; the disk knows it.
-    fn end_topics(&self, topics: &[impl AsRef<str>]) {
+    /// From here on nothing is put into the topics' queues, and what is in them will not come back; the disk knows it. After an
+    /// error it does not.
+    fn end_topics(&self, topics: &[impl AsRef<str>]) -> io::Result<()> {
         let ticket = {
             let appender = self.appender.lock();
             // A clock that was put back must not make its last messages younger than this.
             let time = now_ms().max(self.last_written_time.load(Ordering::Acquire));
             let end = End { offset: appender.position, time };
+            let mut there = false;
             for topic in topics.iter().map(AsRef::as_ref).filter(|topic| self.queues.kill_topic(topic)) {
                 self.deleted.end(topic, end);
+                there = true;
+            }
+            if !there {
+                return Ok(());
             }
             appender.ticket()
         };
         self.write_all();
-        let (done, flushed) = mpsc::channel();
-        self.when_flushed(ticket, Box::new(move |result| drop(done.send(result))));
-        // An error is the flush's, and reported there. What has failed is done again by the queue thread.
-        let _ = flushed.recv();
+        match self.wait_flushed(ticket) {
+            // Refused by the write: then what is before them is the end.
+            Ok(()) | Err(FlushError::Write(_)) => {}
+            Err(error) => return Err(io::Error::other(error)),
+        }
         self.save_deleted();
+        Ok(())
+    }
+
+    /// Waits for a flush however long it takes.
+    fn wait_flushed(&self, ticket: u64) -> Result<(), FlushError> {
+        loop {
+            let (done, flushed) = mpsc::channel();
+            self.when_flushed(ticket, Box::new(move |result| drop(done.send(result))));
+            match flushed.recv() {
+                Ok(Err(FlushError::Timeout)) => {}
+                answer => return answer.unwrap_or(Err(FlushError::Closed)),
+            }
+        }
     }
 
     /// Puts onto the disk which topics are deleted.
