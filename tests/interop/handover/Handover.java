@@ -1,11 +1,13 @@
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.PullResult;
+import org.apache.rocketmq.client.consumer.PullStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
@@ -22,6 +24,14 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
  *
  *   Handover leave NAMESRV BROKER ROUND   makes a topic and a group, sends, consumes half, sends delayed messages
  *   Handover take  NAMESRV BROKER ROUND   finds all of it, consumes the rest and the delayed messages, and nothing else
+ *
+ * A topic that is deleted, and made again under its name:
+ *
+ *   Handover delete NAMESRV BROKER ROUND  makes a topic, sends, waits until that can be read, and deletes the topic
+ *   Handover gone   NAMESRV BROKER ROUND  the topic is not there
+ *   Handover again  NAMESRV BROKER ROUND  makes the topic, sends anew, and does what `kept` does
+ *   Handover kept   NAMESRV BROKER ROUND  finds what was sent anew, and nothing else; with `old` behind it, messages of the
+ *                                         deleted topic may be before it: Java's recovery brings them back
  */
 public class Handover {
     static final int QUEUES = 4;
@@ -35,22 +45,41 @@ public class Handover {
     final String broker;
     final String topic;
     final String group;
+    final boolean oldMayComeBack;
 
     Handover(String[] args) {
         namesrv = args[1];
         broker = args[2];
         topic = "Handover" + args[3];
         group = "handover" + args[3];
+        oldMayComeBack = args.length > 4;
     }
 
     public static void main(String[] args) {
         int status = 1;
         try {
             Handover handover = new Handover(args);
-            if (args[0].equals("leave")) {
-                handover.leave();
-            } else {
-                handover.take();
+            switch (args[0]) {
+                case "leave":
+                    handover.leave();
+                    break;
+                case "take":
+                    handover.take();
+                    break;
+                case "delete":
+                    handover.delete();
+                    break;
+                case "gone":
+                    handover.gone();
+                    break;
+                case "again":
+                    handover.again();
+                    break;
+                case "kept":
+                    handover.kept();
+                    break;
+                default:
+                    throw new IllegalArgumentException(args[0]);
             }
             status = 0;
         } catch (Throwable failure) {
@@ -73,7 +102,7 @@ public class Handover {
         DefaultMQProducer producer = new DefaultMQProducer("sender" + topic);
         producer.setNamesrvAddr(namesrv);
         producer.start();
-        for (MessageQueue queue : routed(producer)) {
+        for (MessageQueue queue : routed(producer, topic)) {
             for (int i = 0; i < EACH; i++) {
                 producer.send(new Message(topic, name(queue.getQueueId(), i).getBytes()), queue);
             }
@@ -87,8 +116,77 @@ public class Handover {
         producer.shutdown();
     }
 
+    private void delete() throws Exception {
+        DefaultMQAdminExt admin = admin();
+        admin.createAndUpdateTopicConfig(broker, new TopicConfig(topic, QUEUES, QUEUES));
+        send(topic, "old");
+        same("messages", EACH, readable("old").size());
+        admin.deleteTopicInBroker(Set.of(broker), topic);
+        // Also after a clean stop Java puts into queues what lies behind the last message that is in one.
+        String behind = topic + "Behind";
+        admin.createAndUpdateTopicConfig(broker, new TopicConfig(behind, QUEUES, QUEUES));
+        admin.shutdown();
+        send(behind, "behind");
+    }
+
+    private void gone() throws Exception {
+        DefaultMQAdminExt admin = admin();
+        same("topic's configuration", false, admin.getAllTopicConfig(broker, 5000).getTopicConfigTable().containsKey(topic));
+        admin.shutdown();
+    }
+
+    private void again() throws Exception {
+        DefaultMQAdminExt admin = admin();
+        admin.createAndUpdateTopicConfig(broker, new TopicConfig(topic, QUEUES, QUEUES));
+        admin.shutdown();
+        send(topic, "new");
+        kept();
+    }
+
+    private void kept() throws Exception {
+        List<String> wanted = new ArrayList<>();
+        for (int i = 0; i < EACH; i++) {
+            wanted.add("new " + i);
+        }
+        List<String> found = readable("new");
+        if (oldMayComeBack) {
+            found.removeIf(body -> body.startsWith("old "));
+        }
+        same("messages", wanted, found);
+    }
+
+    /** To one queue, so that they have an order. */
+    private void send(String to, String word) throws Exception {
+        DefaultMQProducer producer = new DefaultMQProducer("sender" + to);
+        producer.setNamesrvAddr(namesrv);
+        producer.start();
+        MessageQueue queue = routed(producer, to).stream().filter(q -> q.getQueueId() == 0).findFirst().orElseThrow();
+        for (int i = 0; i < EACH; i++) {
+            producer.send(new Message(to, (word + " " + i).getBytes()), queue);
+        }
+        producer.shutdown();
+    }
+
+    /** All that is in that queue, once the last message that was sent with this word is there. */
+    private List<String> readable(String word) throws Exception {
+        DefaultMQPullConsumer consumer = puller();
+        long end = System.currentTimeMillis() + 30000;
+        List<String> bodies = new ArrayList<>();
+        while (!bodies.contains(word + " " + (EACH - 1)) && System.currentTimeMillis() < end) {
+            bodies.clear();
+            long offset = consumer.minOffset(queue(0));
+            PullResult pulled = consumer.pull(queue(0), "*", offset, 32);
+            while (pulled.getPullStatus() == PullStatus.FOUND) {
+                pulled.getMsgFoundList().forEach(message -> bodies.add(new String(message.getBody())));
+                pulled = consumer.pull(queue(0), "*", pulled.getNextBeginOffset(), 32);
+            }
+        }
+        consumer.shutdown();
+        return bodies;
+    }
+
     /** The route of a new topic comes a moment after it. */
-    private List<MessageQueue> routed(DefaultMQProducer producer) throws Exception {
+    private List<MessageQueue> routed(DefaultMQProducer producer, String topic) throws Exception {
         long end = System.currentTimeMillis() + 30000;
         while (true) {
             try {
