@@ -4,11 +4,13 @@ mod report;
 mod workload;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use store::{QueueType, Store, StoreConfig, TopicKinds};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+const RESERVED: Duration = Duration::from_secs(24 * 3600);
 
 struct Kinds;
 
@@ -28,9 +30,9 @@ fn main() -> Outcome {
         clean_file_forcibly: false,
         disk_max_used_space_ratio: 95,
         max_msgs_num_batch: 1_000_000,
-        // `clean` alone removes files, and then of any age.
-        file_reserved_time: Duration::ZERO,
-        delete_when: Vec::new(),
+        // `clean` alone removes files: for the store's own rounds all are too young.
+        file_reserved_time: RESERVED,
+        delete_when: (0..24).collect(),
         delete_commit_log_files_interval: Duration::ZERO,
         clean_resource_interval: Duration::from_secs(24 * 3600),
         compaction_interval: Duration::from_secs(24 * 3600),
@@ -57,8 +59,9 @@ fn main() -> Outcome {
         match command.as_str() {
             "report" => report::print(&store, number()?),
             "clean" => {
+                let later = (SystemTime::now() + 2 * RESERVED).duration_since(UNIX_EPOCH)?.as_millis() as i64;
                 for _ in 0..number()? {
-                    store.delete_expired_now();
+                    store.delete_expired(later);
                 }
             }
             "put" => {
