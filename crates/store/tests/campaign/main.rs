@@ -160,12 +160,11 @@ impl Run {
             90..94 => store.pass(true),
             94..97 => _ = store.delete_expired_now(),
             _ => {
-                if store.delete_topic(DELETED).is_ok() {
-                    let certain = !disk.is_dead() && !disk.has_trouble();
-                    let deleted = self.queues.iter_mut().zip(QUEUES).filter(|(_, (topic, _))| *topic == DELETED);
-                    deleted.for_each(|(queue, _)| queue.delete(certain));
-                    tracing::info!(certain, "deleted");
-                }
+                let done = store.delete_topic(DELETED).is_ok();
+                let certain = done && !disk.is_dead() && !disk.has_trouble();
+                let of_topic = self.queues.iter_mut().zip(QUEUES).filter(|(_, (topic, _))| *topic == DELETED);
+                of_topic.for_each(|(queue, _)| if done { queue.delete(certain) } else { queue.doubt() });
+                tracing::info!(done, certain, "deleted");
             }
         }
     }

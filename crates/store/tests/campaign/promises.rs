@@ -25,6 +25,8 @@ pub(crate) struct Queue {
     pub(crate) told: BTreeMap<i64, Vec<Told>>,
     /// What the queue held before its topic was deleted by a process that could not say that it had done so.
     before: Vec<BTreeMap<i64, Vec<Told>>>,
+    /// A deletion of its topic failed: until the next start nobody knows whether it came as far as the disk.
+    in_doubt: bool,
     /// A reader has seen everything below, and it was on the disk then.
     pub(crate) seen: i64,
 }
@@ -41,8 +43,14 @@ impl Queue {
         self.before.push(std::mem::take(&mut self.told));
         if certain {
             self.before.clear();
+            self.in_doubt = false;
         }
         self.seen = 0;
+    }
+
+    /// Deleting the topic has failed.
+    pub(crate) fn doubt(&mut self) {
+        self.in_doubt = true;
     }
 
     pub(crate) fn all(&mut self) -> impl Iterator<Item = &mut Told> {
@@ -57,6 +65,9 @@ impl Queue {
             for unit in store.units(topic, queue, min + found.len() as i64 - 1, 5) {
                 tracing::warn!(?unit, there = store.record_at(unit.physical_offset).is_some(), "at the end");
             }
+        }
+        if std::mem::take(&mut self.in_doubt) {
+            return self.adopt(&found);
         }
         let mut fits = Self::fits(&self.told, &found, self.seen, (min, end), store.min_physical_offset())
             .map(|known| (self.told.clone(), known));
@@ -80,6 +91,22 @@ impl Queue {
             known.iter().map(|(offset, told)| (*offset, vec![Told { written: true, safe: true, ..told.clone() }]));
         self.told = earlier.into_iter().chain(found).collect();
         Ok(known.into_iter().map(|(_, told)| told).collect())
+    }
+
+    /// Takes what is there for what must be there, as long as all of it was once sent.
+    fn adopt(&mut self, found: &[(i64, u64, String)]) -> Result<Vec<Told>, String> {
+        let mut known = Vec::new();
+        let mut told = BTreeMap::new();
+        for (offset, physical, body) in found {
+            let ever = self.before.iter().chain([&self.told]).filter_map(|queue| queue.get(offset)).flatten();
+            let one =
+                ever.into_iter().find(|told| told.body == *body).ok_or_else(|| format!("nobody sent {body:.20}"))?;
+            let one = Told { physical: *physical, written: true, safe: true, ..one.clone() };
+            known.push(one.clone());
+            told.insert(*offset, vec![one]);
+        }
+        (self.told, self.seen) = (told, 0);
+        Ok(known)
     }
 
     fn fits(
