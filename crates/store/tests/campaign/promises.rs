@@ -105,7 +105,9 @@ impl Queue {
             known.push(one.clone());
             told.insert(*offset, vec![one]);
         }
-        (self.told, self.seen) = (told, 0);
+        // After a crash of the machine it may be there again.
+        self.before.push(std::mem::replace(&mut self.told, told));
+        self.seen = 0;
         Ok(known)
     }
 
