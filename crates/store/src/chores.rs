@@ -22,7 +22,7 @@ impl Store {
         self.write_all();
         self.log.prepare_next(self.positions.written());
         let confirmed = self.positions.confirmed();
-        let saved = self.queues.save_all().is_ok();
+        let saved = self.queues.save_all().is_ok() && !self.deleted.is_undecided();
         if saved && confirmed > chores.queued {
             chores.queued = confirmed;
             self.checkpoint.lock().1.queued = confirmed;
@@ -78,7 +78,7 @@ impl Store {
         let _one = self.chores.lock();
         let confirmed = self.positions.confirmed();
         self.queues.save_all()?;
-        self.sync_queues(true, Some(confirmed));
+        self.sync_queues(true, (!self.deleted.is_undecided()).then_some(confirmed));
         self.write_checkpoint(false)?;
         Ok(self.checkpoint.lock().1.durable)
     }

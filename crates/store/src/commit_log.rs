@@ -72,17 +72,23 @@ impl Segment {
         Ok(())
     }
 
-    /// The same without a change of the size, while readers use what is before.
-    fn punch_from(&self, offset: u64) -> io::Result<()> {
-        let at = offset.max(self.start) - self.start;
-        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        Ok(rustix::fs::fallocate(self.file.file(), how, at, self.size - at)?)
+    /// Syncs the folder the file was removed from: a crash could bring it back without those after it, or in the place of a new
+    /// one.
+    fn sync_removal(&self) -> io::Result<()> {
+        self.file.path().parent().map_or(Ok(()), |dir| self.file.sync_names(dir))
     }
 
     /// Makes everything from `offset` on zeros again, so that a later recovery cannot take leftovers for records.
     pub(crate) fn clear_from(&self, offset: u64) -> io::Result<()> {
         self.file.file().set_len(offset - self.start)?;
         self.file.file().set_len(self.size)
+    }
+
+    /// The same without a change of the size, while readers use what is before.
+    fn punch_from(&self, offset: u64) -> io::Result<()> {
+        let at = offset.max(self.start) - self.start;
+        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        Ok(rustix::fs::fallocate(self.file.file(), how, at, self.size - at)?)
     }
 }
 
@@ -276,6 +282,7 @@ impl CommitLog {
         while let Some(last) = segments.last().filter(|s| behind(s, segments.len() > 1)) {
             tracing::info!(path = %last.file.path().display(), "removing a commit log file behind the end");
             fs::remove_file(last.file.path())?;
+            last.sync_removal()?;
             segments.pop();
         }
         if let Some(last) = segments.last().filter(|s| s.start <= end && end < s.end()) {
@@ -304,8 +311,7 @@ impl CommitLog {
         };
         fs::remove_file(first.file.path())?;
         self.segments.write().retain(|s| s.start != first.start);
-        // Or a crash could bring it back without the ones after it.
-        first.file.path().parent().map_or(Ok(()), |dir| first.file.sync_names(dir))
+        first.sync_removal()
     }
 
     /// Removes a prepared file that was not needed.

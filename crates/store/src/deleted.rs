@@ -10,6 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,8 @@ pub(crate) struct Deleted {
     state: Mutex<State>,
     saving: Mutex<()>,
     deleting: Mutex<()>,
+    /// Queues are dead, and the disk does not know yet that they are to go. Stays when a deletion has failed.
+    undecided: AtomicBool,
 }
 
 #[derive(Default)]
@@ -57,12 +60,30 @@ impl Deleted {
             Ends::new()
         });
         let state = Mutex::new(State { saved: ends.clone(), ends, changed: false });
-        Deleted { path, faults, state, saving: Mutex::default(), deleting: Mutex::default() }
+        Deleted {
+            path,
+            faults,
+            state,
+            saving: Mutex::default(),
+            deleting: Mutex::default(),
+            undecided: AtomicBool::default(),
+        }
     }
 
     /// Deletions come one after another: a second one of a topic must not take the queues of a new topic for those it ended.
     pub(crate) fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
         self.deleting.lock()
+    }
+
+    /// Between the first queue that is made dead and the end of the deletion. Dead queues put and save no more units, so that the
+    /// marks of what is in the queues must stand still: should the deletion fail, its units are made again from there.
+    pub(crate) fn set_undecided(&self, undecided: bool) {
+        self.undecided.store(undecided, Ordering::SeqCst);
+    }
+
+    /// To be asked after the units were saved.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.undecided.load(Ordering::SeqCst)
     }
 
     /// Whether the record at `at` in this topic, stored at `time`, is one of a deleted topic.

@@ -97,7 +97,6 @@ impl Recovery<'_> {
         let from = self.start(damaged > 0).map_err(in_log)?;
         // Read before the queues are cut: a unit proves that its message was written.
         let proven = self.proven();
-        self.remove_deleted().map_err(in_queues)?;
         if damaged > 0 || self.known.progress.is_some_and(|p| from < p.queued.max(p.durable)) {
             lower_marks(from)?;
         }
@@ -105,6 +104,8 @@ impl Recovery<'_> {
         if self.known.exit != LastExit::Clean {
             self.queues.truncate_all(from).map_err(in_queues)?;
         }
+        // After the cut: a crash may have brought back units of a log that was longer than it was at the deletion.
+        self.remove_deleted().map_err(in_queues)?;
         let found = self.walk_from(from, proven).map_err(in_log)?;
         self.save_queues().map_err(in_queues)?;
         self.queues.truncate_all(found.end).map_err(in_queues)?;
@@ -337,7 +338,9 @@ impl Recovery<'_> {
             let made_anew = unit.base == 0;
             // A crash took units whose messages have left the commit log. The offsets of those that follow must not shift.
             let lost_units = unit.base > queue.end() && queue.state().max_physical <= self.log.min_offset();
-            if made_anew || lost_units {
+            // A crash took its first files, and the rest was cut off to be built again.
+            let lost_begin = unit.base < queue.end() && queue.min() == queue.end();
+            if made_anew || lost_units || lost_begin {
                 self.queues.restart(queue)?;
             }
         }

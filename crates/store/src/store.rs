@@ -326,7 +326,7 @@ impl Store {
         if let Err(error) = self.queues.sync(0) {
             tracing::error!(%error, "flushing consume queues failed");
         }
-        if self.queues.doubtful() {
+        if self.queues.doubtful() || self.deleted.is_undecided() {
             self.write_checkpoint(false)?;
             return Err(std::io::Error::other("consume queues could not be flushed"));
         }

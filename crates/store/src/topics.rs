@@ -68,11 +68,13 @@ impl Store {
             let time = now_ms().max(self.last_written_time.load(Ordering::Acquire));
             let end = End { offset: appender.position, time };
             let mut there = false;
+            self.deleted.set_undecided(true);
             for topic in topics.iter().map(AsRef::as_ref).filter(|topic| self.queues.kill_topic(topic)) {
                 self.deleted.end(topic, end);
                 there = true;
             }
             if !there {
+                self.deleted.set_undecided(false);
                 return Ok(());
             }
             appender.ticket()
@@ -84,6 +86,7 @@ impl Store {
             Err(error) => return Err(io::Error::other(error)),
         }
         self.save_deleted();
+        self.deleted.set_undecided(false);
         Ok(())
     }
 
