@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use chrono::NaiveDateTime;
 use parking_lot::Mutex;
 use protocol::record::RecordView;
 
@@ -25,6 +26,9 @@ const MAX_WAITING: usize = 1 << 20;
 const CATCH_UP_STEP: u64 = 4 << 20;
 /// Bytes of commit log between two index files in which a key is looked for.
 const GAP_BYTES: u64 = 4 << 20;
+
+/// Java's names of index files: local time down to the millisecond.
+const NAME: &str = "%Y%m%d%H%M%S%3f";
 
 /// One key of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -368,7 +372,7 @@ impl Index {
                 sync_names(&self.dir, &self.faults)?;
                 *self.flushed.lock() = Flushed { time: full.end_time(), offset: Some(full.end_offset()) };
             }
-            let path = self.new_path();
+            let path = self.new_path(files.last());
             self.faults.as_ref().map_or(Ok(()), |faults| faults.before_create(&path))?;
             files.push(IndexFile::open(&path, self.slots, self.max_entries, Some(before))?);
         }
@@ -378,15 +382,20 @@ impl Index {
         }
     }
 
-    /// Java's name: local wall-clock time; a later millisecond when it is taken.
-    fn new_path(&self) -> PathBuf {
-        let mut now = chrono::Local::now();
+    /// Java's name: local wall-clock time; a later millisecond when it is taken, and always later than the last file's, for the
+    /// order of the names is that of the files and clocks are put back.
+    fn new_path(&self, last: Option<&IndexFile>) -> PathBuf {
+        let step = chrono::Duration::milliseconds(1);
+        let name = last.and_then(|last| last.path.file_name()?.to_str());
+        let last = name.and_then(|name| NaiveDateTime::parse_from_str(name, NAME).ok());
+        let mut now = chrono::Local::now().naive_local();
+        now = last.map_or(now, |last| now.max(last + step));
         loop {
-            let path = self.dir.join(now.format("%Y%m%d%H%M%S%3f").to_string());
+            let path = self.dir.join(now.format(NAME).to_string());
             if !path.exists() {
                 return path;
             }
-            now += chrono::Duration::milliseconds(1);
+            now += step;
         }
     }
 
@@ -437,5 +446,27 @@ impl Index {
 
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_gets_a_later_name_than_the_last_one_when_the_clock_was_put_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let index = Index::new(&StoreConfig::new(dir.path()));
+        let folder = dir.path().join("index");
+        std::fs::create_dir(&folder).unwrap();
+        let open = |name: &str| IndexFile::open(&folder.join(name), 10, 10, Some((0, 0))).unwrap();
+        let ahead = open("29990101000000999");
+        assert_eq!(index.new_path(Some(&ahead)), folder.join("29990101000001000"));
+        let taken = open("29990101000001000");
+        assert_eq!(index.new_path(Some(&ahead)), folder.join("29990101000001001"));
+        drop(taken);
+        let old = open("20200101000000000");
+        let name = index.new_path(Some(&old));
+        assert!(name > folder.join("20260101000000000") && name < folder.join("29990101000000000"), "{name:?}");
     }
 }
