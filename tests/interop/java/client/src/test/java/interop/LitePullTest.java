@@ -71,13 +71,34 @@ class LitePullTest {
                 committed += first.committed(queue);
             }
             assertEquals(40, committed);
+            Set<MessageQueue> queues = first.assignment();
             first.shutdown();
+            // The commit was a oneway request: one who comes at once, by another connection, may be served before it.
+            Mq.await("the broker has the offsets", () -> committed(mq, group, queues) == 40);
             fill(mq, topic, 8);
             DefaultLitePullConsumer second = mq.lite(group);
             second.subscribe(topic, "*");
             second.start();
             List<MessageExt> rest = poll(second, 8);
             assertEquals(8, rest.size(), () -> "got " + Mq.texts(rest));
+        }
+    }
+
+    /** As the broker says: a consumer keeps what it has heard, so each time a new one asks. */
+    private static long committed(Mq mq, String group, Set<MessageQueue> queues) {
+        DefaultLitePullConsumer asks = mq.lite(group);
+        asks.setAutoCommit(false);
+        try {
+            asks.start();
+            long sum = 0;
+            for (MessageQueue queue : queues) {
+                sum += asks.committed(queue);
+            }
+            return sum;
+        } catch (Exception e) {
+            return -1;
+        } finally {
+            asks.shutdown();
         }
     }
 
