@@ -25,7 +25,7 @@ pub(crate) struct Queue {
     pub(crate) told: BTreeMap<i64, Vec<Told>>,
     /// What the queue held before its topic was deleted by a process that could not say that it had done so.
     before: Vec<BTreeMap<i64, Vec<Told>>>,
-    /// A deletion of its topic failed: until the next start nobody knows whether it came as far as the disk.
+    /// A deletion of its topic failed, or could not be noted: until one succeeds, what was there before may come back.
     in_doubt: bool,
     /// A reader has seen everything below, and it was on the disk then.
     pub(crate) seen: i64,
@@ -43,8 +43,8 @@ impl Queue {
         self.before.push(std::mem::take(&mut self.told));
         if certain {
             self.before.clear();
-            self.in_doubt = false;
         }
+        self.in_doubt = !certain;
         self.seen = 0;
     }
 
@@ -66,7 +66,7 @@ impl Queue {
                 tracing::warn!(?unit, there = store.record_at(unit.physical_offset).is_some(), "at the end");
             }
         }
-        if std::mem::take(&mut self.in_doubt) {
+        if self.in_doubt {
             return self.adopt(&found);
         }
         let mut fits = Self::fits(&self.told, &found, self.seen, (min, end), store.min_physical_offset())
