@@ -326,9 +326,14 @@ impl Store {
         if let Err(error) = self.queues.sync(0) {
             tracing::error!(%error, "flushing consume queues failed");
         }
-        if self.queues.doubtful() || self.deleted.is_undecided() {
+        let unsettled = match (self.queues.doubtful(), self.deleted.is_undecided()) {
+            (true, _) => Some("consume queues could not be flushed"),
+            (false, true) => Some("the deletion of a topic has failed"),
+            (false, false) => None,
+        };
+        if let Some(why) = unsettled {
             self.write_checkpoint(false)?;
-            return Err(std::io::Error::other("consume queues could not be flushed"));
+            return Err(std::io::Error::other(why));
         }
         let indexed = self.index.catch_up(&self.log, self.positions.confirmed()).and_then(|()| self.index.flush());
         if let Err(error) = indexed {
